@@ -1,0 +1,144 @@
+"""Effects: outbound events that others could see once released."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from interlock.model.labels import Confidentiality
+from interlock.model.places import Place
+
+
+class Channel(Enum):
+    """Where an event passed. `tool` and `model` are lenses over the others."""
+
+    FILE = "file"
+    NET = "net"
+    CTRL = "ctrl"
+    TOOL = "tool"
+    MODEL = "model"
+
+
+class Reach(Enum):
+    """What holding an effect costs: a staged copy, a placeholder, or the agent waits."""
+
+    STAGEABLE = "stageable"
+    PARKABLE = "parkable"
+    BLOCKING = "blocking"
+
+
+class FileType(Enum):
+    """A file's type (inode(7))."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    FIFO = "fifo"
+    SOCKET = "socket"
+    CHARACTER_DEVICE = "character-device"
+    BLOCK_DEVICE = "block-device"
+
+
+class ChangeKind(Enum):
+    """What a staged change does to its place."""
+
+    CREATE = "create"
+    MODIFY = "modify"
+    DELETE = "delete"
+    RENAME = "rename"
+    REPLACE = "replace"
+    """The type changes: a file becomes a folder, a link becomes a file."""
+    ATTRIBUTES = "attributes"
+    """Mode, owner, times or extended attributes alone."""
+
+
+class Hazard(Enum):
+    """What must never reach the host unseen, whatever its place."""
+
+    SET_ID = "set-id"
+    DEVICE = "device"
+    FIFO = "fifo"
+    SOCKET = "socket"
+    OUTWARD_LINK = "outward-link"
+    """A symbolic link that leaves the root it lies in."""
+    OUTWARD_HARD_LINK = "outward-hard-link"
+    FILE_CAPABILITY = "file-capability"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStamp:
+    """What a file is at one side of a change.
+
+    Takes: `mode`, permission bits (0o7777); `size_bytes`; `digest`, SHA-256 in hex of a
+    regular file's bytes, or `""` where it was not read; `link_target` of a symlink in
+    `path_text` writing, else `""`.
+    """
+
+    type: FileType
+    mode: int
+    uid: int
+    gid: int
+    size_bytes: int
+    digest: str = ""
+    link_target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One path's difference between the staged copy and the host, as the gate saw it.
+
+    Takes: `source`, the old place of a rename; `before`/`after`, None where there is no file on
+    that side; `before_text`/`after_text`, the content of a place whose verdict depends on its
+    content (`policy.reads_content`), bounded, None where not read or not UTF-8.
+    """
+
+    kind: ChangeKind
+    place: Place
+    source: Place | None = None
+    before: FileStamp | None = None
+    after: FileStamp | None = None
+    hazards: tuple[Hazard, ...] = ()
+    before_text: str | None = None
+    after_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A value that an effect depends on.
+
+    Takes: `role` (`path`, `recipient`, `command`, `url` …); `text` as the effect carries it.
+    """
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facet:
+    """Why an effect is more than data: it will be run, or it steers something that runs.
+
+    Takes: `kind`, from the closed list of docs/executable-effects.md; `reason`, one line for the user.
+    """
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A proposed effect, ready to be decided.
+
+    Takes: `id`, `e1`, `e2` … in order of proposal; `operation`, e.g. `file.create`,
+    `file.delete`, `net.post`; `object`, a place or URL as text; `steering`, the values that need
+    a derivation; `carried`, the level of the data it carries; `clearance`, what its destination may
+    hold; `change`, for file effects.
+    """
+
+    id: str
+    channel: Channel
+    operation: str
+    object: str
+    reach: Reach
+    steering: tuple[Value, ...]
+    carried: Confidentiality
+    clearance: Confidentiality
+    facets: tuple[Facet, ...] = ()
+    change: FileChange | None = None

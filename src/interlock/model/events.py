@@ -1,0 +1,210 @@
+"""Events: everything that reaches the core. Past tense; each becomes one ledger node.
+
+The runtime makes them from what boundary, staging and oracles report; time and answers
+arrive only this way, so that `step` stays a pure function (DESIGN §3).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from interlock.model.effects import FileChange
+from interlock.model.places import Place, Root
+from interlock.model.verdicts import Decision
+
+
+class Standing(Enum):
+    """How Interlock stands: as root, or as an ordinary user (weaker events, same confinement)."""
+
+    ROOT = "root"
+    USER = "user"
+
+
+class Staging(Enum):
+    """How a root is staged: a kernel overlay, or a full copy where overlays cannot be used."""
+
+    OVERLAY = "overlay"
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    """The principal asked for a run, and the boundary stands.
+
+    Takes: `run_id`; `task`, the principal's words (task text, or the command line where none was
+    given); `argv` in `path_text` writing; `roots`, what is staged; `policy_name`, `policy_digest` (SHA-256
+    hex of `policy_text`), `policy_text`; `receipt`, what the kernel enforces, name -> digest or value;
+    `degraded`, promises that this machine cannot keep and the user let go; `events`, how file events are had
+    (`fanotify`, `none`); `started_at_ns`, UTC, nanoseconds since 1970 as decimal text.
+    """
+
+    run_id: str
+    task: str
+    argv: tuple[str, ...]
+    roots: tuple[Root, ...]
+    standing: Standing
+    staging: Staging
+    oracle: str
+    policy_name: str
+    policy_digest: str
+    policy_text: str
+    receipt: tuple[tuple[str, str], ...]
+    degraded: tuple[str, ...]
+    events: str
+    started_at_ns: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """The agent had a file open for reading, from `opened` to `closed` (orders of kernel events).
+
+    Takes: `staged`, whether the bytes were the agent's own; `digest` and `text` only for places that the
+    policy declares (trusted or sensitive), within the runtime's budget; `digest` is `""` and `text` None
+    elsewhere. A text cut at the budget is not given at all: half a value vouches for nothing.
+    """
+
+    place: Place
+    opened: int
+    closed: int
+    staged: bool
+    digest: str = ""
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileWrite:
+    """The agent changed a place, from a possibly writing open to the close after it."""
+
+    place: Place
+    opened: int
+    closed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityObserved:
+    """A batch of file reads and writes, in order of their first kernel event."""
+
+    reads: tuple[FileRead, ...]
+    writes: tuple[FileWrite, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityLost:
+    """File events were lost or cannot be had here: anything below the roots may have been read."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandExited:
+    """The command ended and its whole process tree is gone.
+
+    Takes: `code`, 0-255, or -1 if `signal` ended it.
+    """
+
+    code: int
+    signal: int
+    ended_at_ns: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesListed:
+    """The gate listed staged changes; a listing comes in batches, the last one says so."""
+
+    changes: tuple[FileChange, ...]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An oracle's answer on one deferred effect. Anything but RELEASE means refuse."""
+
+    effect_id: str
+    decision: Decision
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OracleAnswered:
+    """An oracle answered a question, or failed (`answers` empty, `fault` says why): refuse.
+
+    Takes: `leave_open`, whether the scope is held for later instead of resolved.
+    """
+
+    oracle: str
+    answers: tuple[Answer, ...]
+    fault: str = ""
+    leave_open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentRecorded:
+    """The intent to commit these effects is durable in the ledger and in the write-ahead log."""
+
+    released: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeCommitted:
+    """Every released effect is visible on the host; the rest is dropped."""
+
+    applied: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFailed:
+    """The merge could not be done.
+
+    Takes: `rolled_back`, whether the host is exactly as before; if not, the scope is stuck.
+    """
+
+    reason: str
+    rolled_back: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeDiscarded:
+    """The staged copy is dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """The run was stopped from outside.
+
+    Takes: `trigger`, e.g. `monitor-killed`, `disk-full`, `timeout`, `stopped`.
+    """
+
+    trigger: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A later process of Interlock took the run up again, with this oracle."""
+
+    oracle: str
+    resumed_at_ns: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faulted:
+    """A part of Interlock failed. What is undecided is refused (fail closed)."""
+
+    where: str
+    reason: str
+
+
+Event = (
+    RunStarted
+    | ActivityObserved
+    | ActivityLost
+    | CommandExited
+    | ChangesListed
+    | OracleAnswered
+    | IntentRecorded
+    | ScopeCommitted
+    | CommitFailed
+    | ScopeDiscarded
+    | Interrupted
+    | Resumed
+    | Faulted
+)

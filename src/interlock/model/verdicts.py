@@ -1,0 +1,107 @@
+"""Verdicts: what the decision said of an effect, and everything needed to say it again."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Decision(Enum):
+    """The three outcomes of the decision (KAIROS, dispositions)."""
+
+    RELEASE = "release"
+    REFUSE = "refuse"
+    DEFER = "defer"
+
+
+class Guard(Enum):
+    """The guards, in the order in which they run (DESIGN §5)."""
+
+    STOP = "stop"
+    RULES = "rules"
+    SYSCALL = "syscall"
+    TRAJECTORY = "trajectory"
+    PROVENANCE = "provenance"
+    REGULATION = "regulation"
+
+
+class CheckOutcome(Enum):
+    """What one guard found: it holds, it blocks, or it cannot vouch."""
+
+    PASS = "pass"  # noqa: S105
+    BLOCK = "block"
+    UNDECIDED = "undecided"
+
+
+class ExceptionType(Enum):
+    """The type of a semantic exception (AgentVisor: S, T, I; the rest are ours)."""
+
+    SUITABILITY = "S"
+    TAINT = "T"
+    INTEGRITY = "I"
+    RULE = "rule"
+    PROVENANCE = "provenance"
+    TRAJECTORY = "trajectory"
+    SYSCALL = "syscall"
+    REGULATION = "regulation"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivation:
+    """A small proof that a steering value comes from a trusted read.
+
+    Takes: `role` and `value` of the steering value; `rule`, the derivation rule's name; `node`, the
+    sequence number of the ledger node of the trusted read; `start`, `end`, the span in that
+    node's text (characters, end exclusive).
+    Source: DESIGN §4; KAIROS, relabelling at the boundary.
+    """
+
+    role: str
+    value: str
+    rule: str
+    node: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One guard's finding on one effect, recorded as a check node.
+
+    Takes: `rules`, the ids of the policies or rules that decided; `reason`, one line.
+    """
+
+    guard: Guard
+    outcome: CheckOutcome
+    rules: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticException:
+    """What the agent gets back for a refusal (AgentVisor, semantic exception)."""
+
+    type: ExceptionType
+    violated_rule: str
+    rationale: str
+    constraints: tuple[str, ...]
+    allowed_objective: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The decision on one effect.
+
+    Holds: `exception` is set if and only if the decision is REFUSE; a RELEASE by provenance has
+    one derivation for each steering value.
+    """
+
+    effect_id: str
+    decision: Decision
+    checks: tuple[Check, ...]
+    derivations: tuple[Derivation, ...] = ()
+    exception: SemanticException | None = None
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of the guard that decided, the last one that ran."""
+        return self.checks[-1].reason if self.checks else ""
