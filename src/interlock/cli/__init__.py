@@ -1,1 +1,73 @@
-"""."""
+"""The command line: one file per verb. Results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+VERBS = {
+    "run": "run a command on a staged copy; review, commit or discard what it did",
+    "runs": "list runs and what became of them",
+    "show": "show what a run did, decision by decision",
+    "diff": "show what an open run has staged",
+    "why": "say why an effect was released, held or refused",
+    "apply": "commit what an open run has staged",
+    "discard": "drop what an open run has staged",
+    "verify": "check a run's evidence, offline",
+    "policy": "make, check or show a policy",
+    "doctor": "say what this machine can enforce",
+    "demo": "see all of it on a small example",
+}
+
+
+def usage() -> str:
+    """Return the text of `interlock --help`."""
+    width = max(map(len, VERBS))
+    lines = [
+        "usage: interlock VERB [options]",
+        "",
+        "Run an LLM agent, unmodified, on a staged copy: what cannot be vouched for is held.",
+        "",
+        *(f"  {verb:<{width}}  {summary}" for verb, summary in VERBS.items()),
+        "",
+        "example: interlock run -- codex exec 'fix the failing test'",
+        "more:    interlock VERB --help",
+    ]
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns: the exit status: the command's own for `run`, else 0, or by error class (docs/errors.md):
+    input 2, boundary 3, integrity 4, stuck 5, effects refused 6, bug 70.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage(), file=sys.stdout if words else sys.stderr)
+        return 0 if words else 2
+    if words[0] in ("-V", "--version"):
+        from interlock import __version__
+
+        print(f"interlock {__version__}")
+        return 0
+    if words[0] not in VERBS:
+        print(f"interlock: there is no verb `{words[0]}`\n\n{usage()}", file=sys.stderr)
+        return 2
+    from interlock.model.errors import InterlockError
+
+    verb = import_module(f"interlock.cli.{words[0]}")
+    try:
+        status: int = verb.main(words[1:])
+        sys.stdout.flush()
+    except InterlockError as error:
+        from interlock.cli.output import tell_error
+
+        return tell_error(error, as_json="--json" in words)
+    except BrokenPipeError:
+        # The reader of our output went away (`interlock show … | head`): not an error of ours.
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status

@@ -1,9 +1,8 @@
 """Commands: what the core asks the runtime to perform. Imperative; one `match` performs them."""
 
-from dataclasses import dataclass
-
 from interlock.model.effects import Effect
 from interlock.model.nodes import Node
+from interlock.model.records import dataclass
 from interlock.model.verdicts import SemanticException, Verdict
 
 

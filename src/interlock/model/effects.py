@@ -1,10 +1,10 @@
 """Effects: outbound events that others could see once released."""
 
-from dataclasses import dataclass
 from enum import Enum
 
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
+from interlock.model.records import dataclass
 
 
 class Channel(Enum):

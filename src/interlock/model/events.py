@@ -4,11 +4,11 @@ The runtime makes them from what boundary, staging and oracles report; time and 
 arrive only this way, so that `step` stays a pure function (DESIGN §3).
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 from interlock.model.effects import FileChange
 from interlock.model.places import Place, Root
+from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
 
 
@@ -27,19 +27,29 @@ class Staging(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
-    """The principal asked for a run, and the boundary stands.
+class TaskGiven:
+    """The principal asked for a run.
 
-    Takes: `run_id`; `task`, the principal's words (task text, or the command line where none was
-    given); `argv` in `path_text` writing; `roots`, what is staged; `policy_name`, `policy_digest` (SHA-256
-    hex of `policy_text`), `policy_text`; `receipt`, what the kernel enforces, name -> digest or value;
-    `degraded`, promises that this machine cannot keep and the user let go; `events`, how file events are had
-    (`fanotify`, `none`); `started_at_ns`, UTC, nanoseconds since 1970 as decimal text.
+    Takes: `task`, the principal's words (the task text, or the command line where none was given);
+    `argv` in `path_text` writing; `started_at_ns`, UTC, nanoseconds since 1970 as decimal text.
     """
 
     run_id: str
     task: str
     argv: tuple[str, ...]
+    started_at_ns: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryStood:
+    """The sandbox stands and holds the command; this is the policy and the confinement it will run under.
+
+    Takes: `roots`, what is staged; `oracle`, who resolves what is deferred (`human`, `strict`, `hold` …);
+    `policy_digest`, SHA-256 in hex of `policy_text`; `receipt`, what the kernel enforces, name and digest or
+    value; `degraded`, promises that this machine cannot keep and the user let go; `file_events`, how reads
+    and writes are seen (`fanotify`, `none`).
+    """
+
     roots: tuple[Root, ...]
     standing: Standing
     staging: Staging
@@ -49,8 +59,7 @@ class RunStarted:
     policy_text: str
     receipt: tuple[tuple[str, str], ...]
     degraded: tuple[str, ...]
-    events: str
-    started_at_ns: str
+    file_events: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +188,22 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """A later process of Interlock took the run up again, with this oracle."""
+    """A later process of Interlock took a run up again that was held or cut off.
+
+    Takes: `oracle`, who resolves now; `selection`, places (a file or a folder with all below it) to resolve
+    now, the rest stays held; empty for all.
+    """
 
     oracle: str
+    selection: tuple[str, ...]
     resumed_at_ns: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscardRequested:
+    """The principal dropped all that is still staged."""
+
+    requested_at_ns: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +215,8 @@ class Faulted:
 
 
 Event = (
-    RunStarted
+    TaskGiven
+    | BoundaryStood
     | ActivityObserved
     | ActivityLost
     | CommandExited
@@ -206,5 +228,6 @@ Event = (
     | ScopeDiscarded
     | Interrupted
     | Resumed
+    | DiscardRequested
     | Faulted
 )

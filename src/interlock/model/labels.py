@@ -3,8 +3,9 @@
 Source: KAIROS, labels; Denning 1976 (the lattice).
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from interlock.model.records import dataclass
 
 
 class Integrity(IntEnum):

@@ -1,8 +1,9 @@
 """Ledger nodes before they are encoded: the execution graph's vocabulary (KNOX §4.3)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from interlock.model.records import dataclass
 
 
 class NodeKind(Enum):

@@ -5,7 +5,7 @@ path is written as UTF-8 with every byte that is not printable UTF-8, and the ba
 itself, as `\\xNN`. The writing is reversible and never holds a control character.
 """
 
-from dataclasses import dataclass
+from interlock.model.records import dataclass
 
 _BACKSLASH = "\\"
 

@@ -1,7 +1,8 @@
 """Verdicts: what the decision said of an effect, and everything needed to say it again."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from interlock.model.records import dataclass
 
 
 class Decision(Enum):

@@ -1,1 +1,16 @@
-"""."""
+"""The pure core: events in, commands out; guards, scopes and the ledger's nodes. No I/O, no clock."""
+
+from interlock.monitor.codec import event_from_payload, event_payload, is_event
+from interlock.monitor.state import Decided, State
+from interlock.monitor.step import ProtocolError, fold, step
+
+__all__ = [
+    "Decided",
+    "ProtocolError",
+    "State",
+    "event_from_payload",
+    "event_payload",
+    "fold",
+    "is_event",
+    "step",
+]

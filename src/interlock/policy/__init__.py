@@ -1,1 +1,62 @@
-"""."""
+"""Policy: what an operator declares, what is known of values, and the decision. Pure.
+
+What a run needs only at its end (deciding, explaining) is imported at its first use, so that a start stays
+quick: write `policy.decide(…)` there, not `from interlock.policy import decide`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from interlock.policy.declaration import (
+    Environment,
+    FileGlob,
+    Limits,
+    Party,
+    Policy,
+    SandboxChoices,
+    SensitivePlace,
+)
+from interlock.policy.loading import load_policy
+from interlock.policy.provenance import Knowledge, Source
+
+if TYPE_CHECKING:
+    from interlock.policy.characterising import characterise
+    from interlock.policy.decision import decide, exception_for
+    from interlock.policy.executable import judges_content
+    from interlock.policy.explaining import explain, template
+
+__all__ = [
+    "Environment",
+    "FileGlob",
+    "Knowledge",
+    "Limits",
+    "Party",
+    "Policy",
+    "SandboxChoices",
+    "SensitivePlace",
+    "Source",
+    "characterise",
+    "decide",
+    "exception_for",
+    "explain",
+    "judges_content",
+    "load_policy",
+    "template",
+]
+
+_LATER = {
+    "characterise": "characterising",
+    "decide": "decision",
+    "exception_for": "decision",
+    "explain": "explaining",
+    "judges_content": "executable",
+    "template": "explaining",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    value: object = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value

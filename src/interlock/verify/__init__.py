@@ -1,1 +1,31 @@
-"""."""
+"""The verify room: decode and check a bundle, offline, sharing no code with its writer.
+
+The format is docs/formats/evidence-v1.md.
+"""
+
+from interlock.verify.reader import read_nodes, read_witness
+from interlock.verify.report import (
+    REASONS,
+    BundleVerdict,
+    CheckResult,
+    CheckStatus,
+    Flaw,
+    ReadNode,
+    Report,
+    WitnessedHead,
+)
+from interlock.verify.verifier import verify_path
+
+__all__ = [
+    "REASONS",
+    "BundleVerdict",
+    "CheckResult",
+    "CheckStatus",
+    "Flaw",
+    "ReadNode",
+    "Report",
+    "WitnessedHead",
+    "read_nodes",
+    "read_witness",
+    "verify_path",
+]

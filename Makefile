@@ -1,0 +1,54 @@
+# Every target sets up .venv by itself; it needs only Python >= 3.11 and git.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+export PYTHON
+WORKERS ?= 2
+FLIPS ?= 100000
+
+.PHONY: help setup demo test check lint types imports docs bench crash soak fuzz clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
+
+setup: ## make .venv with all that the other targets need
+	@scripts/setup
+
+demo: setup ## see Interlock hold, refuse and prove, on a small example
+	@$(BIN)/interlock demo
+
+test: setup ## run the tests (without the slow ones)
+	@$(BIN)/pytest -n $(WORKERS) -m "not slow" -rs
+
+check: lint types imports docs ## check style, types, the order of the rooms, and the docs
+
+lint: setup
+	@$(BIN)/ruff check src spec tests scripts
+	@$(BIN)/ruff format --check src spec tests scripts
+
+types: setup
+	@$(BIN)/mypy src spec tests scripts/check_docs.py
+
+imports: setup
+	@$(BIN)/lint-imports --no-logo
+
+docs: setup
+	@$(BIN)/python scripts/check_docs.py
+
+bench: setup ## measure against the bare command; writes build/bench.json
+	@scripts/bench
+
+crash: setup ## kill it at every step and see that it recovers
+	@$(BIN)/pytest -n $(WORKERS) tests/crash -rs
+
+soak: setup ## run the slow tests
+	@$(BIN)/pytest -n $(WORKERS) -m slow -rs
+
+fuzz: setup ## flip FLIPS bits of sealed ledgers, then search for a decision that spec and code see differently
+	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
+	@$(BIN)/pytest -n $(WORKERS) tests/differential tests/property -rs
+
+clean: ## remove what the targets made, but for .venv
+	@rm -rf build dist .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	@find src spec tests scripts -name __pycache__ -prune -exec rm -rf {} +

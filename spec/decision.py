@@ -1,0 +1,250 @@
+"""The decision in plain lines: slow, and written from the documents rather than from the code.
+
+Nothing of `src` imports this, and this imports nothing of `src`. It works on plain values: an effect, a
+policy and a trajectory are dictionaries (their shapes stand at the functions). `tests/differential` runs both
+on generated input; where they differ, the case is kept in `tests/differential/corpus`.
+"""
+
+from typing import Any
+
+LEVELS = ["public", "internal", "secret", "critical"]
+WORD_CHARACTERS = set("-_./~+\\:@%$")
+
+
+# --- globs: docs/policy.md, "Globs" ---
+
+
+def part_matches(glob: str, part: str) -> bool:
+    """One part of a path: `*` is any run of characters, `?` one character."""
+    if not glob:
+        return not part
+    if glob[0] == "*":
+        return any(part_matches(glob[1:], part[skip:]) for skip in range(len(part) + 1))
+    return bool(part) and glob[0] in ("?", part[0]) and part_matches(glob[1:], part[1:])
+
+
+def parts_match(globs: list[str], parts: list[str]) -> bool:
+    """Parts of a path: `**` is any number of folders, and at the end at least one more part."""
+    if not globs:
+        return not parts
+    if globs[0] == "**":
+        if len(globs) == 1:
+            return bool(parts)
+        return any(parts_match(globs[1:], parts[skip:]) for skip in range(len(parts) + 1))
+    return (
+        bool(parts)
+        and bool(parts[0])
+        and part_matches(globs[0], parts[0])
+        and parts_match(globs[1:], parts[1:])
+    )
+
+
+def narrow(glob: str, path: str) -> bool:
+    """Anchored, and case matters; a folder (`docs/`) means what is below it."""
+    globs = glob.split("/")
+    if globs[-1] == "":
+        globs = [*globs[:-1], "**"]
+    return parts_match(globs, path.split("/"))
+
+
+def wide(glob: str, path: str) -> bool:
+    """Case does not matter; a bare name counts in every folder; a folder counts with all below it."""
+    globs = glob.lower().rstrip("/").split("/")
+    parts = path.lower().split("/")
+    starts = range(len(parts)) if len(globs) == 1 else range(1)
+    return any(
+        parts_match(globs, parts[start:end]) for start in starts for end in range(start + 1, len(parts) + 1)
+    )
+
+
+# --- places: {"root": …, "path": …} ---
+
+
+def covered(globs: list[dict[str, Any]], place: dict[str, Any], reading: Any) -> bool:
+    """`globs` are {"root": …, "glob": …}; the root `*` is every root."""
+    return any(g["root"] in ("*", place["root"]) and reading(g["glob"], place["path"]) for g in globs)
+
+
+def is_trusted(policy: dict[str, Any], place: dict[str, Any]) -> bool:
+    return covered(policy["trusted"], place, narrow) and not covered(policy["untrusted"], place, wide)
+
+
+def level_of(policy: dict[str, Any], place: dict[str, Any]) -> int:
+    level = 0
+    for sensitive in policy["sensitive"]:
+        if covered([sensitive], place, wide):
+            level = max(level, sensitive["level"])
+    return level
+
+
+# --- the trajectory: {"task": …, "reads": [{"place", "staged", "text"}, …], "lost": bool} ---
+
+
+def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int]:
+    """Return (trusted, level) of everything that was read: the conservative end of all."""
+    trusted = policy["task_trusted"]
+    level = 0
+    for read in trajectory["reads"]:
+        if read["staged"] or not is_trusted(policy, read["place"]):
+            trusted = False
+        level = max(level, level_of(policy, read["place"]))
+    if trajectory["lost"]:
+        trusted = False
+        level = max([level] + [s["level"] for s in policy["sensitive"]])
+    return trusted, level
+
+
+def trusted_texts(policy: dict[str, Any], trajectory: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (rule, text) of all whose words vouch: the task, then trusted reads of the host's bytes."""
+    texts = [("named-in-task", trajectory["task"])] if policy["task_trusted"] else []
+    for read in trajectory["reads"]:
+        if read["text"] is not None and not read["staged"] and is_trusted(policy, read["place"]):
+            texts.append(("named-in-file", read["text"]))
+    return texts
+
+
+# --- names: docs/policy.md, "When the task names a place" ---
+
+
+def plain(text: str) -> str:
+    """Lower case, each run of white space as one space."""
+    out = ""
+    for char in text:
+        if char.isspace():
+            out += "" if out.endswith(" ") else " "
+        else:
+            out += char.lower()
+    return out
+
+
+def in_word(char: str) -> bool:
+    return char.isalnum() or char in WORD_CHARACTERS
+
+
+def says(text: str, value: str, heads: list[str]) -> bool:
+    """Does a text hold a value as a whole word, perhaps with a head such as `./` before it?"""
+    hay, needle = plain(text), plain(value).strip()
+    for begin in range(len(hay)):
+        if not needle or not hay.startswith(needle, begin):
+            continue
+        before, after = hay[:begin], hay[begin + len(needle) :]
+        for head in heads:
+            if before.endswith(head):
+                before = before[: -len(head)]
+                break
+        if before.endswith("@"):
+            before = before[:-1]
+        after = after.lstrip(".:")
+        if not (before and in_word(before[-1])) and not (after and in_word(after[0])):
+            return True
+    return False
+
+
+def names_place(text: str, place: dict[str, Any], facets: list[dict[str, Any]]) -> bool:
+    """A facet is {"kind", "by_base": the base name is enough, "cues": words that make it enough}."""
+    home = place["root"].startswith("state:")
+    path = place["root"][len("state:") :] + "/" + place["path"] if home else place["path"]
+    heads = ["~/", "$home/", "./"] if home else ["./"]
+    parts = path.split("/")
+    for start in range(len(parts) - 1):
+        if says(text, "/".join(parts[start:]), heads if start == 0 else []):
+            return True
+    for facet in facets:
+        if not facet["by_base"] and not any(says(text, cue, []) for cue in facet["cues"]):
+            return False
+    return bool(facets) and says(text, parts[-1], heads if len(parts) == 1 else [])
+
+
+def derivation(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[str, Any], role: str) -> str:
+    """Return the rule that derives a steering value, `""` for none. Roles: path, source, link-target."""
+    if any(hazard != "outward-link" for hazard in effect["hazards"]):
+        return ""
+    if role == "link-target":
+        for rule, text in trusted_texts(policy, trajectory):
+            if len(effect["link_target"].strip()) >= 4 and says(text, effect["link_target"], []):
+                return rule
+        return ""
+    place = effect["place"] if role == "path" else effect["source"]
+    if not effect["facets"] and not effect["hazards"]:
+        return "under-root" if place["root"] == "workspace" or place["root"].startswith("state:") else ""
+    facets = effect["facets"] if role == "path" else effect["source_facets"]
+    for rule, text in trusted_texts(policy, trajectory):
+        if names_place(text, place, facets):
+            return rule
+    return ""
+
+
+# --- rules: {"id", "effect": "permit"|"forbid", "when": [(attribute, operator, value), …]} ---
+
+
+def condition_holds(context: dict[str, Any], condition: tuple[str, str, Any]) -> bool:
+    attribute, operator, value = condition
+    here = context[attribute]
+    if operator == "like":
+        return part_matches(value, here)  # `*` alone is used, and here it crosses slashes
+    if operator == "contains":
+        return value in here
+    if operator == ">=":
+        return bool(here >= value)
+    if operator == "overflows":
+        # A rule that multiplies by the largest whole number errs unless the product stays in range.
+        if here not in (0, 1, -1):
+            raise OverflowError
+        return True
+    assert operator == "=="
+    return bool(here == value)
+
+
+def rule_holds(rule: dict[str, Any], action: str, context: dict[str, Any]) -> bool:
+    if rule["actions"] and action not in rule["actions"]:
+        return False
+    return all(condition_holds(context, condition) for condition in rule["when"])
+
+
+# --- the decision ---
+
+
+def decide(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[str, Any]) -> dict[str, Any]:
+    """Decide one effect.
+
+    Takes: `effect` {"operation", "place", "source" or None, "hazards", "facets", "source_facets" (the same
+    kinds, read at the source), "link_target", "carried", "clearance", "size", "before", "after"}.
+    Returns: {"decision", "guard", "rules": that decided, "derivations": of the roles that have one}.
+    """
+    roles = ["path"]
+    if effect["operation"] == "rename" and effect["source"] is not None:
+        roles.append("source")
+    if "outward-link" in effect["hazards"] and effect["after"] != "none":
+        roles.append("link-target")
+    found = [derivation(policy, trajectory, effect, role) for role in roles]
+    derived = all(found)
+    context = {
+        "path": effect["place"]["path"],
+        "root": effect["place"]["root"],
+        "name": effect["place"]["path"].split("/")[-1],
+        "executable": bool(effect["facets"]),
+        "facets": [facet["kind"] for facet in effect["facets"]],
+        "hazards": effect["hazards"],
+        "derived": derived,
+        "carried": effect["carried"],
+        "clearance": effect["clearance"],
+        "size": effect["size"],
+        "source": effect["source"]["path"] if effect["source"] else "",
+        "before": effect["before"],
+        "after": effect["after"],
+        "tainted": not label(policy, trajectory)[0],
+    }
+    holding: dict[str, list[str]] = {"forbid": [], "permit": []}
+    for rule in policy["rules"]:
+        try:
+            if rule_holds(rule, "file." + effect["operation"], context):
+                holding[rule["effect"]].append(rule["id"])
+        except OverflowError:
+            # An error in any rule refuses, whatever the others say.
+            return {"decision": "refuse", "guard": "rules", "rules": ["fail-closed"], "derivations": []}
+    if holding["forbid"]:
+        return {"decision": "refuse", "guard": "rules", "rules": sorted(holding["forbid"]), "derivations": []}
+    result = {"guard": "provenance", "derivations": [rule for rule in found if rule]}
+    if not derived or effect["carried"] > effect["clearance"] or not holding["permit"]:
+        return {**result, "decision": "defer", "rules": []}
+    return {**result, "decision": "release", "rules": sorted(holding["permit"])}

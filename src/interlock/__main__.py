@@ -1,0 +1,7 @@
+"""`python -m interlock`."""
+
+import sys
+
+from interlock.cli import main
+
+sys.exit(main())

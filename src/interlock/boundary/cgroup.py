@@ -1,0 +1,136 @@
+"""A cgroup for one run where one can be had: the only limit on processes that binds uid 0."""
+
+import contextlib
+import itertools
+import os
+import time
+from dataclasses import dataclass
+
+from interlock.boundary.plan import Limits
+
+_PREFIX = "interlock-"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The folders of one run's cgroup, and what they enforce."""
+
+    folders: tuple[str, ...]
+    facts: tuple[str, ...]
+
+    def add(self, pid: int) -> None:
+        """Move a process in; its children are born inside."""
+        for folder in self.folders:
+            _write(f"{folder}/cgroup.procs", str(pid))
+
+    def remove(self) -> None:
+        """Remove the empty cgroup."""
+        for folder in self.folders:
+            for _ in range(50):
+                try:
+                    os.rmdir(folder)
+                except FileNotFoundError:
+                    break
+                except OSError:
+                    time.sleep(0.002)  # the last process is dead but not yet counted off
+                else:
+                    break
+
+
+def make(limits: Limits) -> tuple[Group, tuple[str, ...]]:
+    """Make a cgroup with these limits.
+
+    Returns: the group (perhaps without folders), and the limits that no cgroup here enforces.
+    """
+    wanted = [("pids", "pids.max", "pids.max", limits.processes)]
+    if limits.memory_bytes is not None:
+        wanted.append(("memory", "memory.max", "memory.limit_in_bytes", limits.memory_bytes))
+    folders: list[str] = []
+    facts: list[str] = []
+    missing: list[str] = []
+    for controller, unified_file, legacy_file, value in wanted:
+        for parent, file in _candidates(controller, unified_file, legacy_file):
+            folder = _child(parent, folders)
+            if folder is None:
+                continue
+            try:
+                _write(f"{folder}/{file}", str(value))
+            except OSError:
+                if folder not in folders:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(folder)
+                continue
+            if folder not in folders:
+                folders.append(folder)
+            facts.append(f"{file}={value}")
+            break
+        else:
+            missing.append(controller)
+    return Group(folders=tuple(folders), facts=tuple(facts)), tuple(missing)
+
+
+def _candidates(controller: str, unified_file: str, legacy_file: str) -> list[tuple[str, str]]:
+    mounts: dict[str, str] = {}
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as table:
+        for line in table:
+            fields = line.split(" ")
+            if fields[2] == "cgroup2":
+                mounts[""] = fields[1]
+            elif fields[2] == "cgroup":
+                mounts.update((option, fields[1]) for option in fields[3].split(","))
+    found: list[tuple[str, str]] = []
+    with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as table:
+        for line in table:
+            _, names, path = line.rstrip("\n").split(":", 2)
+            if controller in names.split(",") and controller in mounts:
+                found.append((mounts[controller] + path.rstrip("/"), legacy_file))
+            elif not names and "" in mounts:
+                own = mounts[""] + path.rstrip("/")
+                # A cgroup with processes cannot hand controllers down, so a sibling is tried too.
+                found.extend((parent, unified_file) for parent in (own, os.path.dirname(own)))
+    return [
+        (parent, file)
+        for parent, file in found
+        if file == legacy_file or controller in _read(f"{parent}/cgroup.subtree_control").split()
+    ]
+
+
+def _child(parent: str, folders: list[str]) -> str | None:
+    for folder in folders:
+        if os.path.dirname(folder) == parent:
+            return folder
+    _sweep(parent)
+    folder = f"{parent}/{_PREFIX}{os.getpid()}-{next(_numbers)}"
+    try:
+        os.mkdir(folder)
+    except OSError:
+        return None
+    return folder
+
+
+def _sweep(parent: str) -> None:
+    """Remove what monitors that were killed left behind; a cgroup in use cannot be removed."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(parent):
+            if name.startswith(_PREFIX):
+                owner = name[len(_PREFIX) :].partition("-")[0]
+                if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+                    with contextlib.suppress(OSError):
+                        os.rmdir(f"{parent}/{name}")
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,304 @@
+"""The first process of the sandbox: readies all up to exec, holds, reaps, and ends with its monitor."""
+
+import contextlib
+import errno
+import fcntl
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+from dataclasses import dataclass
+from typing import NoReturn
+
+from interlock.boundary import bpf, capabilities, kernel, landlock, layout, mounts
+from interlock.boundary.plan import SandboxPlan
+
+FORWARDED = frozenset(
+    (
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGTERM,
+        signal.SIGWINCH,
+    )
+)
+
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the monitor hands to the sandbox's first process across the fork.
+
+    Takes: `staged`, the overlays' mount descriptors by index, and `ownerless`, those of the host's folders by
+    source (root only); `program`, the filter; `abi`, of
+    Landlock; `own_group`, whether the command gets a process group of its own; `foreground`, whether that
+    group takes the terminal.
+    """
+
+    plan: SandboxPlan
+    tree: layout.Layout
+    root: bool
+    uid: int
+    gid: int
+    staged: dict[int, int]
+    ownerless: dict[str, int]
+    program: bytes
+    abi: int
+    own_group: bool
+    foreground: bool
+    mask: frozenset[int]
+
+
+class _Failure(Exception):
+    """Ends the start. Takes: the kind, `boundary` or `input`, the message and the hint."""
+
+
+def begin(order: Order, channel: socket.socket) -> NoReturn:
+    """Be process 1 of the sandbox; never returns."""
+    status = 1
+    try:
+        _live(order, channel)
+        status = 0
+    except _Failure as failure:
+        _send(channel, b"E" + "\0".join(failure.args).encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        text = f"boundary\0the sandbox could not be set up: {error.strerror or error}\0run `interlock doctor`"
+        _send(channel, b"E" + text.encode("utf-8", "surrogateescape"))
+    except BaseException as error:  # noqa: BLE001 - nothing may escape into the caller's copy of the stack
+        _send(
+            channel, b"E" + f"boundary\0the sandbox's first process failed: {type(error).__name__}\0".encode()
+        )
+    finally:
+        os._exit(status)
+
+
+def _send(channel: socket.socket, message: bytes) -> None:
+    with contextlib.suppress(OSError):
+        channel.send(message)
+
+
+def _live(order: Order, channel: socket.socket) -> None:
+    # Ends us with the monitor even while we are busy; the channel's end does so while we wait.
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if order.own_group:
+        os.setpgid(0, 0)
+    _become(order, channel)
+    # The monitor's own files must not live on here; its objects must not be collected, or they would close
+    # numbers that are ours by now.
+    gc.disable()
+    kernel.close_except((0, 1, 2, channel.fileno(), *order.staged.values(), *order.ownerless.values()))
+    umask = os.umask(0)
+    staged = dict(order.staged)
+    facts: list[str] = []
+    if not order.root:
+        for index, overlay in enumerate(order.plan.overlays):
+            staged[index], options = mounts.stage_overlay(order.plan, index, root=False)
+            facts.append(f"overlay:{overlay.name}={options}")
+    builder = mounts.Builder(order.plan, order.tree, staged, order.ownerless)
+    builder.build()
+    kernel.close_except((0, 1, 2, channel.fileno()))
+    _raise_loopback()
+    os.umask(umask)
+    facts.append(f"ownerless={' '.join(sorted(builder.ownerless_sources)) or 'none'}")
+    facts.extend(_confine(order, builder.degraded))
+    program = _find_program(order.plan)
+    hold, release = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(release)
+        _become_command(order, program, hold)
+    os.close(hold)
+    capabilities.keep(0)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    if order.own_group:
+        with contextlib.suppress(OSError):
+            os.setpgid(child, child)
+    null = os.open("/dev/null", os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+    report = "\0".join([*facts, *(f"!{text}" for text in builder.degraded)])
+    _send(channel, b"R" + report.encode("utf-8", "surrogateescape"))
+    _watch(order, channel, child, release)
+
+
+def _become(order: Order, channel: socket.socket) -> None:
+    if order.root:
+        if channel.recv(16) != b"map":
+            os._exit(1)
+        return
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{order.uid} {order.uid} 1"),
+        ("gid_map", f"{order.gid} {order.gid} 1"),
+    ):
+        descriptor = os.open(f"/proc/self/{name}", os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    if channel.recv(16) != b"map":
+        os._exit(1)
+
+
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack_from("h", fcntl.ioctl(probe, _SIOCGIFFLAGS, request), 16)[0]
+        fcntl.ioctl(probe, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
+
+
+def _confine(order: Order, degraded: list[str]) -> list[str]:
+    plan = order.plan
+    limits = [
+        ("FSIZE", resource.RLIMIT_FSIZE, plan.limits.file_size_bytes),
+        ("CORE", resource.RLIMIT_CORE, 0),
+    ]
+    if not order.root:
+        limits.append(("NPROC", resource.RLIMIT_NPROC, plan.limits.processes))
+    if plan.limits.open_files is not None:
+        limits.append(("NOFILE", resource.RLIMIT_NOFILE, plan.limits.open_files))
+    for _, number, value in limits:
+        hard = resource.getrlimit(number)[1]
+        bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (bound, bound))
+    mask = capabilities.kept_mask(root=order.root)
+    capabilities.bound(mask)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    facts = [
+        "rlimits=" + " ".join(f"{name}={value}" for name, _, value in limits),
+        f"capabilities={mask:#x}",
+        "no_new_privs=1",
+    ]
+    if order.abi:
+        writable = tuple(os.fsencode(path) for path in order.tree.writable)
+        rules = landlock.restrict(order.abi, writable=writable, files=not plan.nested)
+        facts.append(f"landlock=abi{order.abi} {rules}")
+    if plan.nested:
+        degraded.append(
+            "nested sandboxes allowed: the command may make namespaces and mounts; no Landlock file rules"
+        )
+    capabilities.keep(mask)
+    try:
+        os.chdir(plan.working_directory)
+    except OSError as error:
+        raise _Failure(
+            "input",
+            f"the working directory cannot be entered inside the sandbox: {error.strerror}",
+            "choose a folder in the workspace",
+        ) from None
+    bpf.install(order.program)
+    return facts
+
+
+def _find_program(plan: SandboxPlan) -> str:
+    name = plan.argv[0]
+    if "/" in name:
+        candidates = [name]
+    else:
+        search = plan.environment.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+        candidates = [f"{folder or '.'}/{name}" for folder in search.split(":")]
+    seen = False
+    for path in candidates:
+        if os.path.isfile(path):
+            seen = True
+            if os.access(path, os.X_OK):
+                return path
+    if seen or os.path.exists(name):
+        raise _Failure("input", f"`{name}` cannot be executed", "check that it is a program and its mode")
+    raise _Failure(
+        "input",
+        f"`{name}` is not found inside the sandbox",
+        "check the name and the PATH, or expose its folder",
+    )
+
+
+def _become_command(order: Order, program: str, hold: int) -> NoReturn:
+    try:
+        if order.own_group:
+            os.setpgid(0, 0)
+        if os.read(hold, 1) != b"g":
+            os._exit(125)
+        if order.foreground:
+            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
+            with contextlib.suppress(OSError):
+                os.tcsetpgrp(0, os.getpgrp())
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)  # Python had them ignored
+        signal.pthread_sigmask(signal.SIG_SETMASK, order.mask)
+        kernel.close_from(3)
+        environment = order.plan.environment
+        try:
+            os.execve(program, order.plan.argv, environment)  # noqa: S606
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without a first line that names its interpreter, as shells run it.
+            os.execve("/bin/sh", ("sh", program, *order.plan.argv[1:]), environment)  # noqa: S606
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(
+                2, f"interlock: {order.plan.argv[0]}: {error.strerror}\n".encode("utf-8", "surrogateescape")
+            )
+        os._exit(127 if error.errno == errno.ENOENT else 126)
+    finally:
+        os._exit(125)
+
+
+def _watch(order: Order, channel: socket.socket, child: int, release: int) -> None:
+    kernel_signals = frozenset((signal.SIGCHLD,))
+    signal.pthread_sigmask(signal.SIG_SETMASK, kernel_signals)
+    children = kernel.signal_descriptor(kernel_signals)
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    poll.register(children, select.POLLIN)
+    if _reap(channel, child):
+        return
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor == children:
+                kernel.read_signals(children)
+                if _reap(channel, child):
+                    return
+            else:
+                message = channel.recv(16)
+                if not message:
+                    return  # the monitor is gone; with us go all the others
+                _obey(order, message, child, release)
+
+
+def _reap(channel: socket.socket, child: int) -> bool:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return False
+        if pid != child:
+            continue
+        if os.WIFSTOPPED(status):
+            _send(channel, b"T")
+            continue
+        if os.WIFSIGNALED(status):
+            _send(channel, struct.pack("=cii", b"X", -1, os.WTERMSIG(status)))
+        else:
+            _send(channel, struct.pack("=cii", b"X", os.WEXITSTATUS(status), 0))
+        return True
+
+
+def _obey(order: Order, message: bytes, child: int, release: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        if message == b"go":
+            os.write(release, b"g")
+        elif message[:1] == b"s":
+            if order.own_group:
+                os.killpg(child, message[1])
+            else:
+                os.kill(child, message[1])

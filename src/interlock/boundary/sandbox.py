@@ -1,0 +1,301 @@
+"""Starts a sandbox, runs its command and takes it down; the monitor's side."""
+
+import contextlib
+import hashlib
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable
+
+from interlock.boundary import bpf, cgroup, inside, kernel, landlock, layout, mounts, ownerless
+from interlock.boundary.activity import Watch
+from interlock.boundary.launch import end, launch, map_all
+from interlock.boundary.plan import ExitStatus, SandboxPlan
+from interlock.boundary.terminal import Terminal
+from interlock.model.errors import BoundaryError, InputError
+from interlock.model.events import ActivityLost, ActivityObserved, Standing
+
+Observe = Callable[[ActivityObserved | ActivityLost], None]
+
+NO_EVENTS = "file events need root on this kernel"
+_PAUSE_MS = 5
+_FROM_TERMINAL = 0x80
+"""The si_code of a signal that the terminal itself sent."""
+
+
+class Sandbox:
+    """A sandbox that stands: its command is ready up to exec and holds until `run`.
+
+    Takes: `standing`; `receipt`, what the kernel enforces; `degraded`, what it cannot; `events`, how file
+    events are had; `xattr_prefix`, of the overlays' own attributes in the upper layers.
+    Holds: it ends with the thread that started it.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: SandboxPlan,
+        pid: int,
+        channel: socket.socket,
+        group: cgroup.Group,
+        watch: Watch | None,
+        terminal: Terminal,
+        facts: tuple[tuple[str, str], ...],
+        degraded: tuple[str, ...],
+        root: bool,
+    ) -> None:
+        self.standing = Standing.ROOT if root else Standing.USER
+        self.receipt = facts
+        self.degraded = degraded
+        self.events = "fanotify" if watch else "none"
+        self.xattr_prefix = "trusted.overlay." if root else "user.overlay."
+        self._plan = plan
+        self._pid = pid
+        self._channel = channel
+        self._group = group
+        self._watch = watch
+        self._terminal = terminal
+        self._alive = True
+        self._closed = False
+
+    def run(self, observe: Observe) -> ExitStatus:
+        """Start the command and wait until its whole process tree is gone.
+
+        Takes: `observe`, called with file activity while the command runs, last before the return.
+        Raises: BoundaryError, if the sandbox's first process fell; then all its processes are gone too.
+        """
+        if self._watch is None:
+            if any(overlay.observed for overlay in self._plan.overlays):
+                observe(ActivityLost(reason=NO_EVENTS))
+        else:
+            self._watch.observe = observe
+        forwarded = frozenset(
+            number
+            for number in (*inside.FORWARDED, signal.SIGCONT)
+            if signal.getsignal(number) != signal.SIG_IGN
+        )
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, forwarded)
+        signals = kernel.signal_descriptor(forwarded)
+        try:
+            self._channel.send(b"go")
+            return self._wait(signals)
+        except BrokenPipeError:
+            self._reap()
+            raise BoundaryError(
+                "the sandbox's first process ended early", hint="run `interlock doctor`"
+            ) from None
+        finally:
+            os.close(signals)
+            self._terminal.take_back()
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _wait(self, signals: int) -> ExitStatus:
+        status: ExitStatus | None = None
+        poll = select.poll()
+        quiet = select.poll()
+        for one in (poll, quiet):
+            one.register(self._channel, select.POLLIN)
+            one.register(signals, select.POLLIN)
+        watch = self._watch
+        watched = -1
+        if watch is not None:
+            watched = watch.descriptor
+            poll.register(watched, select.POLLIN)
+        pause = False
+        while True:
+            # A wake-up for each event would cost the command more than the event itself.
+            ready = quiet.poll(_PAUSE_MS) if pause else poll.poll()
+            pause = False
+            for descriptor, _ in ready:
+                if descriptor == watched and watch is not None:
+                    watch.drain()
+                    pause = True
+                elif descriptor == signals:
+                    self._forward(signals)
+                else:
+                    message = self._channel.recv(64)
+                    if message[:1] == b"X":
+                        code, number = struct.unpack_from("=ii", message, 1)
+                        status = ExitStatus(code=code, signal=number)
+                    elif message == b"T":
+                        self._terminal.stop()
+                    elif not message:
+                        self._reap()
+                        if watch is not None:
+                            watch.finish()
+                        if status is None:
+                            # Something killed process 1 itself; the kernel killed the rest with it.
+                            raise BoundaryError(
+                                "the sandbox was killed from outside",
+                                hint="see the system's log for the reason",
+                            )
+                        return status
+
+    def _forward(self, signals: int) -> None:
+        for number, code in kernel.read_signals(signals):
+            if number == signal.SIGCONT:
+                self._terminal.resume()
+                self._tell(number)
+            elif not (code == _FROM_TERMINAL and self._terminal.shared):
+                self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            self._channel.send(b"s" + bytes((number,)))
+
+    def _reap(self) -> None:
+        if self._alive:
+            os.waitpid(self._pid, 0)
+            self._alive = False
+
+    def close(self) -> None:
+        """End whatever runs, and remove what this made. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._alive:
+            os.kill(self._pid, signal.SIGKILL)
+            self._reap()
+        self._channel.close()
+        if self._watch is not None:
+            self._watch.close()
+        self._group.remove()
+        _settle_layers(self._plan)
+
+
+def start(plan: SandboxPlan) -> Sandbox:
+    """Set a sandbox up and ready its command; nothing of the command runs before `Sandbox.run`.
+
+    Raises: BoundaryError, if a promise cannot be kept here; InputError, if the plan or its command cannot be
+    used.
+    """
+    machine = os.uname().machine
+    if machine != "x86_64":
+        raise BoundaryError(
+            f"this build knows the system calls of x86_64, not of `{machine}`", hint="use an x86_64 machine"
+        )
+    root = os.geteuid() == 0
+    degraded: list[str] = []
+    tree = layout.compute(plan)
+    program = bpf.program(nested=plan.nested)
+    version = landlock.abi()
+    _need(
+        plan, degraded, version > 0,
+        "Landlock is off: files are guarded by mounts alone", "boot with `lsm=landlock,…`",
+    )  # fmt: skip
+    _need(
+        plan, degraded, version == 0 or version >= 6,
+        "Landlock here does not scope signals and abstract sockets", "use Linux 6.12 or newer",
+    )  # fmt: skip
+    group, missing = cgroup.make(plan.limits)
+    made = contextlib.ExitStack()
+    try:
+        made.callback(_settle_layers, plan)
+        made.callback(group.remove)
+        if root and "pids" in missing:
+            _need(
+                plan, degraded, False, "the number of processes cannot be limited for root without a cgroup",
+                "run as an ordinary user, or where /sys/fs/cgroup is writable",
+            )  # fmt: skip
+        if "memory" in missing:
+            _need(
+                plan, degraded, False, "memory cannot be limited without a cgroup",
+                "leave the memory limit out, or run where /sys/fs/cgroup is writable",
+            )  # fmt: skip
+        staged: dict[int, int] = {}
+        shown: dict[str, int] = {}
+        facts: list[str] = []
+        if root:
+            for index, overlay in enumerate(plan.overlays):
+                staged[index], options = mounts.stage_overlay(plan, index, root=True)
+                made.callback(os.close, staged[index])
+                facts.append(f"overlay:{overlay.name}={options}")
+            shown = ownerless.mounts_of(tree)
+            for mount in shown.values():
+                made.callback(os.close, mount)
+        watch: Watch | None = None
+        observed = [(index, one) for index, one in enumerate(plan.overlays) if one.observed]
+        if root and observed:
+            watch = Watch(tuple((one, staged[index]) for index, one in observed))
+            made.callback(watch.close)
+        terminal = Terminal.find()
+        channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        made.callback(channel.close)
+        order = inside.Order(
+            plan=plan, tree=tree, root=root, uid=os.geteuid(), gid=os.getegid(), staged=staged, ownerless=shown,
+            program=program, abi=version, own_group=not terminal.shared, foreground=terminal.taken,
+            mask=frozenset(int(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        )  # fmt: skip
+        with theirs:
+            pid = launch(lambda: inside.begin(order, theirs))
+        made.callback(end, pid)
+        if root:
+            map_all(pid)
+        try:
+            group.add(pid)
+        except OSError:
+            _need(
+                plan,
+                degraded,
+                not root,
+                "the sandbox could not be put into its cgroup",
+                "run as an ordinary user",
+            )
+        told = _await_ready(channel)
+        for mount in (*staged.values(), *shown.values()):
+            os.close(mount)
+        made.pop_all()
+    except OSError as error:
+        raise BoundaryError(
+            f"the sandbox could not be set up: {error.strerror or error}", hint="run `interlock doctor`"
+        ) from None
+    finally:
+        made.close()
+    facts.extend(one for one in told if not one.startswith("!"))
+    degraded.extend(one[1:] for one in told if one.startswith("!"))
+    pairs = [tuple(fact.partition("=")[::2]) for fact in facts]
+    pairs.append(("seccomp", hashlib.sha256(program).hexdigest()))
+    pairs.append(("namespaces", "user mount pid net ipc uts"))
+    pairs.append(("cgroup", " ".join(group.facts) or "none"))
+    pairs.append(("mounts", hashlib.sha256(repr(tree.steps).encode("utf-8", "surrogateescape")).hexdigest()))
+    return Sandbox(
+        plan=plan, pid=pid, channel=channel, group=group, watch=watch, terminal=terminal,
+        facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
+    )  # fmt: skip
+
+
+def _settle_layers(plan: SandboxPlan) -> None:
+    """Let the layers be mounted again: nothing crashed, so the kernel's `volatile` warning does not hold."""
+    for overlay in plan.overlays:
+        marks = f"{overlay.work}/work"
+        with contextlib.suppress(OSError):
+            # As an ordinary user: the kernel made them 000.
+            for folder in (marks, f"{marks}/incompat", f"{marks}/incompat/volatile"):
+                os.chmod(folder, 0o700)
+            os.unlink(f"{marks}/incompat/volatile/dirty")
+            os.rmdir(f"{marks}/incompat/volatile")
+            os.rmdir(f"{marks}/incompat")
+
+
+def _need(plan: SandboxPlan, degraded: list[str], kept: bool, what: str, fix: str) -> None:
+    if kept:
+        return
+    if not plan.allow_degraded:
+        raise BoundaryError(what, hint=fix)
+    degraded.append(what)
+
+
+def _await_ready(channel: socket.socket) -> list[str]:
+    channel.send(b"map")
+    message = channel.recv(1 << 16)
+    text = message[1:].decode("utf-8", "surrogateescape")
+    if message[:1] == b"R":
+        return text.split("\0")
+    kind, what, hint = [*text.split("\0"), "", "", ""][:3]
+    if kind == "input":
+        raise InputError(what, hint=hint)
+    raise BoundaryError(
+        what or "the sandbox's first process ended early", hint=hint or "run `interlock doctor`"
+    )

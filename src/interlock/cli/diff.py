@@ -1,0 +1,95 @@
+"""`interlock diff`: show what an open run has staged."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from interlock.cli.output import Ink, parser, print_json, safe
+
+
+def main(words: list[str]) -> int:
+    """Run the verb; see `interlock diff --help`."""
+    form = parser(
+        "diff",
+        "Show what an open run has staged, as a patch.",
+        "interlock diff last",
+        "0 nothing staged; 1 something staged; 2 input, 4 integrity.",
+    )
+    form.add_argument("run", metavar="RUN", help="a run's id, the end of one, or `last`")
+    form.add_argument("paths", metavar="PATH", nargs="*", help="only these files or folders")
+    form.add_argument("--stat", action="store_true", help="names alone")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    arguments = form.parse_args(words)
+    from interlock import staging
+    from interlock.runtime import folders
+
+    folder = folders.load(folders.find(arguments.run))
+    selection = select(folder, arguments.paths)
+    found = []
+    ink = Ink(sys.stdout)
+    for item in () if folder.sealed else folder.folders:
+        root = staging.StagedRoot(
+            name=item.name,
+            lower=item.lower,
+            upper=item.upper,
+            mode=folder.staging,
+            xattr_prefix=folder.xattr_prefix,
+        )
+        for change in staging.list_changes(root, judges_content=lambda _path: False):
+            place = str(change.place)
+            if selection and not any(place == one or place.startswith(one + "/") for one in selection):
+                continue
+            found.append({"operation": change.kind.value, "place": place})
+            if arguments.json:
+                continue
+            print(ink.strong(f"{change.kind.value:<10} {place}"))
+            if not arguments.stat:
+                for line in staging.unified_diff(root, change).splitlines():
+                    print(_coloured(ink, line))
+    if arguments.json:
+        print_json(found)
+    if not found:
+        print(
+            "nothing is staged" + (" any more: the run is closed" if folder.sealed else ""), file=sys.stderr
+        )
+    return 1 if found else 0
+
+
+def _coloured(ink: Ink, line: str) -> str:
+    shown = safe(line)
+    if line.startswith("+"):
+        return ink.good(shown)
+    if line.startswith("-"):
+        return ink.bad(shown)
+    return ink.faint(shown) if line.startswith("@@") else shown
+
+
+def select(folder: object, paths: list[str]) -> tuple[str, ...]:
+    """Return the places that paths name: relative to the workspace, absolute, or `root:path`.
+
+    Raises: InputError for a path outside every staged folder.
+    """
+    from interlock.model.errors import InputError
+    from interlock.model.places import path_text
+    from interlock.runtime.folders import RunFolder
+
+    assert isinstance(folder, RunFolder)
+    names = {item.name for item in folder.folders}
+    places = []
+    for path in paths:
+        if ":" in path and path.rsplit(":", 1)[0] in names:
+            places.append(path.rstrip("/"))
+            continue
+        absolute = os.path.normpath(os.path.join(folder.workspace(), path))
+        for item in folder.folders:
+            if absolute == item.lower or absolute.startswith(item.lower + "/"):
+                relative = os.path.relpath(absolute, item.lower)
+                places.append(f"{item.name}:{path_text(os.fsencode('' if relative == '.' else relative))}")
+                break
+        else:
+            raise InputError(
+                f"`{path}` lies in no staged folder of this run",
+                hint="staged are: " + ", ".join(item.lower for item in folder.folders),
+            )
+    return tuple(places)

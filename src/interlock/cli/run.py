@@ -1,0 +1,218 @@
+"""`interlock run`: run a command on a staged copy; review, commit or discard what it did."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from interlock.cli.output import Ink, parser, safe
+from interlock.model.errors import WITHHELD_EXIT_STATUS, InputError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from interlock.oracle import Oracle
+    from interlock.runtime.launch import RunOutcome
+
+
+def _arguments(words: list[str]) -> argparse.Namespace:
+    form = parser(
+        "run",
+        "Run a command on a staged copy of the working directory; review, commit or discard what it did.",
+        "interlock run -- codex exec 'fix the failing test'",
+        "the command's own; 6 if it exited 0 but effects were refused; 2 input, 3 boundary, 4 ledger,\n"
+        "  5 stuck. A command ended by signal N gives 128 + N.",
+    )
+    form.add_argument(
+        "--workspace", metavar="DIR", help="the folder to stage (default: the working directory)"
+    )
+    form.add_argument("--task", metavar="TEXT", help="the task in your words; what it names is vouched for")
+    form.add_argument("--task-file", metavar="FILE", help="the same, from a file")
+    form.add_argument(
+        "--policy",
+        metavar="FILE",
+        help="the policy (default: ~/.config/interlock/policy.yaml, else the preset `coding`)",
+    )
+    form.add_argument(
+        "--oracle",
+        metavar="WHO",
+        help="who resolves what was deferred: human (default on a terminal), strict (default without one), "
+        "answers:FILE",
+    )
+    form.add_argument("--hold", action="store_true", help="leave everything staged for `interlock apply`")
+    form.add_argument(
+        "--staging", choices=("overlay", "copy"), help="how to stage (default: overlay where it works)"
+    )
+    form.add_argument(
+        "--allow-degraded", action="store_true", help="run though this machine cannot keep every promise"
+    )
+    form.add_argument("-v", "--verbose", action="store_true", help="say what was done even if all is well")
+    form.add_argument("--json", action="store_true", help="say the outcome as one JSON line on stderr")
+    form.add_argument("command", nargs="...", metavar="-- COMMAND…", help="the command and its arguments")
+    arguments = form.parse_args(words)
+    if arguments.command[:1] == ["--"]:
+        arguments.command = arguments.command[1:]
+    if not arguments.command:
+        form.error("a command is needed, after `--`")
+    return arguments
+
+
+def main(words: list[str]) -> int:
+    """Run the verb; see `interlock run --help`."""
+    arguments = _arguments(words)
+    from interlock.runtime import launch
+    from interlock.runtime.policies import find_policy
+
+    workspace = _workspace(arguments.workspace)
+    policy = find_policy(arguments.policy, os.environ)
+    oracle_name, oracle = _oracle(arguments)
+    from interlock.model.events import Staging
+
+    request = launch.RunRequest(
+        argv=tuple(arguments.command),
+        workspace=workspace,
+        working_directory=_working_directory(workspace),
+        task=_task(arguments),
+        policy=policy,
+        oracle_name=oracle_name,
+        oracle=oracle,
+        environment=dict(os.environ),
+        staging=Staging(arguments.staging) if arguments.staging else None,
+        allow_degraded=arguments.allow_degraded,
+    )
+    outcome = launch.run(request, _note(arguments))
+    if arguments.json:
+        print(json.dumps(_summary(outcome)), file=sys.stderr)
+    else:
+        _tell(outcome, verbose=arguments.verbose)
+    return exit_status(outcome)
+
+
+def _workspace(given: str | None) -> str:
+    path = os.path.realpath(given or os.getcwd())
+    if not os.path.isdir(path):
+        raise InputError(f"the workspace `{path}` is no folder", hint="give one: --workspace DIR")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise InputError(
+            f"the workspace `{path}` cannot be read", hint="check its permissions: ls -ld " + path
+        )
+    if path == "/":
+        raise InputError(
+            "the whole file system cannot be a workspace", hint="go into a project's folder first"
+        )
+    return path
+
+
+def _working_directory(workspace: str) -> str:
+    current = os.path.realpath(os.getcwd())
+    inside = os.path.commonpath((current, workspace)) == workspace
+    return current if inside else workspace
+
+
+def _task(arguments: argparse.Namespace) -> str:
+    if arguments.task is not None and arguments.task_file is not None:
+        raise InputError("--task and --task-file cannot both be given", hint="give one of them")
+    if arguments.task_file is not None:
+        try:
+            with open(arguments.task_file, encoding="utf-8") as file:
+                return file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"the task file `{arguments.task_file}` cannot be read: "
+                + (error.strerror or "it is not UTF-8" if isinstance(error, OSError) else "it is not UTF-8"),
+                hint="give a text file: --task-file FILE",
+            ) from error
+    return str(arguments.task or "").encode("utf-8", "replace").decode("utf-8")
+
+
+def _oracle(arguments: argparse.Namespace) -> tuple[str, Oracle]:
+    from interlock import oracle
+
+    chosen = arguments.oracle or ("human" if sys.stdin.isatty() and sys.stderr.isatty() else "strict")
+    who = oracle.choose(chosen, terminal=sys.stdin.isatty() and sys.stderr.isatty())
+    return ("hold" if arguments.hold else chosen), who
+
+
+def _note(arguments: argparse.Namespace) -> Callable[[str], None]:
+    def note(line: str) -> None:
+        if arguments.verbose or sys.stderr.isatty():
+            print(f"interlock: {line}", file=sys.stderr)
+
+    return note
+
+
+def exit_status(outcome: RunOutcome) -> int:
+    """Return the command's own status, or 6 if it exited 0 and effects were refused, or our failure's."""
+    resolution = outcome.performer.resolution
+    if resolution.stuck:
+        return 5
+    if outcome.exit_signal:
+        return 128 + outcome.exit_signal
+    if outcome.exit_code > 0:
+        return outcome.exit_code
+    if outcome.interruption or resolution.fault:
+        return 4
+    return WITHHELD_EXIT_STATUS if resolution.refusals else 0
+
+
+def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
+    """Say what was held, refused or failed; nothing at all when everything was released."""
+    ink = Ink(sys.stderr)
+    resolution = outcome.performer.resolution
+    lines = [f"degraded: {item}" for item in outcome.degraded]
+    if outcome.interruption:
+        lines.append(ink.bad(f"interrupted: {outcome.interruption}"))
+    for effect_id, place, exception in resolution.refusals[:20]:
+        lines.append(f"{ink.decision('refuse')} {effect_id} {safe(place)}: {safe(exception.rationale)}")
+    if len(resolution.refusals) > 20:
+        lines.append(f"… and {len(resolution.refusals) - 20} more: interlock show {outcome.run_id}")
+    for place in resolution.skipped:
+        lines.append(f"not merged (no regular file, folder or link): {safe(place)}")
+    if resolution.fault:
+        lines.append(ink.bad(f"failed: {safe(resolution.fault)}"))
+    if resolution.stuck:
+        lines.append(ink.bad(f"stuck: {safe(resolution.stuck)}"))
+    if resolution.held:
+        lines.append(
+            f"held: {outcome.run_id} — see it: interlock diff {outcome.run_id}; "
+            f"then: interlock apply {outcome.run_id}, or: interlock discard {outcome.run_id}"
+        )
+    if verbose or lines:
+        lines.append(
+            ink.faint(
+                f"run {outcome.run_id}: {resolution.committed} committed, "
+                f"{len(resolution.refusals)} refused; evidence: interlock verify {outcome.run_id}"
+            )
+        )
+    for line in lines:
+        print(f"interlock: {line}", file=sys.stderr)
+
+
+def _summary(outcome: RunOutcome) -> dict[str, object]:
+    resolution = outcome.performer.resolution
+    return {
+        "run": outcome.run_id,
+        "folder": outcome.path,
+        "exit_code": outcome.exit_code,
+        "exit_signal": outcome.exit_signal,
+        "phase": outcome.performer.state.phase.value,
+        "committed": resolution.committed,
+        "refused": [
+            {
+                "effect": effect_id,
+                "object": place,
+                "type": exception.type.value,
+                "violated_rule": exception.violated_rule,
+                "rationale": exception.rationale,
+            }
+            for effect_id, place, exception in resolution.refusals
+        ],
+        "held": resolution.held,
+        "stuck": resolution.stuck,
+        "fault": resolution.fault,
+        "interruption": outcome.interruption,
+        "degraded": list(outcome.degraded),
+    }

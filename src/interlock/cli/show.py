@@ -1,0 +1,154 @@
+"""`interlock show`: what a run did, decision by decision."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from interlock.cli.output import Ink, parser, print_json, safe
+
+if TYPE_CHECKING:
+    from interlock.runtime.story import EffectStory, RunStory
+
+FOLD = 12
+"""So many effects of one fate are listed; the rest is counted, `--all` lists it."""
+
+
+def main(words: list[str]) -> int:
+    """Run the verb; see `interlock show --help`."""
+    form = parser(
+        "show",
+        "Show what a run did: what it read, what it tried, what was decided and what became of it.",
+        "interlock show last",
+        "0; 2 input; 4 the ledger is damaged.",
+    )
+    form.add_argument("run", metavar="RUN", help="a run's id, the end of one, or `last`")
+    form.add_argument("--all", action="store_true", help="list every effect and every read")
+    form.add_argument("--nodes", action="store_true", help="print the ledger's nodes, one JSON object a line")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    arguments = form.parse_args(words)
+    from interlock.runtime import folders
+
+    path = folders.find(arguments.run)
+    if arguments.nodes:
+        return _nodes(folders.load(path).ledger)
+    from interlock.runtime.story import tell
+
+    story = tell(path)
+    if arguments.json:
+        print_json(_document(story))
+    else:
+        _print(story, everything=arguments.all)
+    return 0
+
+
+def _nodes(ledger: str) -> int:
+    import json
+
+    from interlock.verify import read_nodes
+
+    for node in read_nodes(ledger):
+        print(
+            json.dumps(
+                {
+                    "seq": node.seq,
+                    "kind": node.kind,
+                    "parent": node.parent,
+                    "actor": node.actor,
+                    "verdict": node.verdict,
+                    "payload": node.payload,
+                }
+            )
+        )
+    return 0
+
+
+def _print(story: RunStory, *, everything: bool) -> None:
+    from interlock.runtime.story import Fate
+
+    ink = Ink(sys.stdout)
+    print(f"{ink.strong('run')}       {story.folder.run_id}  ({story.phase.value})")
+    if story.task is not None:
+        print(f"{ink.strong('command')}   {safe(' '.join(story.task.argv))}")
+        if story.task.task != " ".join(story.task.argv):
+            print(f"{ink.strong('task')}      {safe(story.task.task.strip())}")
+    if story.stood is not None:
+        stood = story.stood
+        for root in stood.roots:
+            print(f"{ink.strong('staged')}    {root.name}: {safe(root.path)} ({stood.staging.value})")
+        print(f"{ink.strong('policy')}    {safe(stood.policy_name)} {stood.policy_digest[:12]}")
+        print(f"{ink.strong('oracle')}    {safe(stood.oracle)}")
+        for item in stood.degraded:
+            print(ink.warn(f"degraded  {item}"))
+    if story.exited is not None:
+        ended = f"signal {story.exited.signal}" if story.exited.signal else f"exit {story.exited.code}"
+        print(f"{ink.strong('command')}   ended: {ended}")
+    for line in story.interruptions:
+        print(ink.bad(f"stopped   {safe(line)}"))
+    unique = list(dict.fromkeys(story.reads))
+    if story.lost:
+        print(f"{ink.strong('read')}      not seen: {safe(story.lost)}")
+    else:
+        print(f"{ink.strong('read')}      {len(unique)} places")
+    for place in unique if everything else ():
+        print(f"          {safe(place)}")
+    for fate in (Fate.REFUSED, Fate.HELD, Fate.DISCARDED, Fate.COMMITTED):
+        records = story.with_fate(fate)
+        if not records:
+            continue
+        print(f"\n{ink.strong(fate.value)} ({len(records)})")
+        for record in records if everything else records[:FOLD]:
+            _print_effect(ink, record)
+        if len(records) > FOLD and not everything:
+            print(ink.faint(f"  … {len(records) - FOLD} more: interlock show {story.folder.run_id} --all"))
+
+
+def _print_effect(ink: Ink, record: EffectStory) -> None:
+    effect = record.effect
+    print(
+        f"  {effect.id:<5} {ink.decision(record.verdict.decision.value, 8)} "
+        f"{effect.operation:<12} {safe(effect.object)}"
+    )
+    for facet in effect.facets:
+        print(f"        {ink.warn(facet.kind)}: {safe(facet.reason)}")
+    if record.verdict.decision.value != "release":
+        print(ink.faint(f"        {safe(record.verdict.reason)}"))
+    if record.resolved_by:
+        print(ink.faint(f"        {safe(record.resolved_by)}: {safe(record.resolution)}"))
+
+
+def _document(story: RunStory) -> dict[str, object]:
+    return {
+        "run": story.folder.run_id,
+        "phase": story.phase.value,
+        "task": story.task.task if story.task else "",
+        "argv": list(story.task.argv) if story.task else [],
+        "policy": story.stood.policy_digest if story.stood else "",
+        "degraded": list(story.stood.degraded) if story.stood else [],
+        "receipt": dict(story.stood.receipt) if story.stood else {},
+        "exit_code": story.exited.code if story.exited else None,
+        "exit_signal": story.exited.signal if story.exited else None,
+        "interruptions": story.interruptions,
+        "reads": list(dict.fromkeys(story.reads)),
+        "reads_lost": story.lost,
+        "nodes": story.nodes,
+        "effects": [document(record) for record in story.effects.values()],
+    }
+
+
+def document(record: EffectStory) -> dict[str, object]:
+    """Return one effect's story as JSON values."""
+    from interlock.monitor.codec import plain
+
+    return {
+        "id": record.effect.id,
+        "operation": record.effect.operation,
+        "object": record.effect.object,
+        "facets": [plain(facet) for facet in record.effect.facets],
+        "decision": record.verdict.decision.value,
+        "reason": record.verdict.reason,
+        "fate": record.fate.value,
+        "resolved_by": record.resolved_by,
+        "resolution": record.resolution,
+        "node": record.node,
+    }

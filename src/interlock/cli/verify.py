@@ -1,0 +1,66 @@
+"""`interlock verify`: check a run's evidence, offline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from interlock.cli.output import Ink, parser, print_json, safe
+from interlock.model.errors import InputError
+
+if TYPE_CHECKING:
+    from interlock.verify.report import Report
+
+
+def main(words: list[str]) -> int:
+    """Run the verb; see `interlock verify --help`."""
+    form = parser(
+        "verify",
+        "Check a run's evidence, offline: complete, unfinished or tampered, and where it broke.",
+        "interlock verify last --replay",
+        "0 complete; 1 unfinished (a checked prefix); 4 tampered; 2 input.",
+    )
+    form.add_argument(
+        "run", metavar="RUN|FILE", help="a run's id, `last`, a ledger's folder, or a bundle (.tar)"
+    )
+    form.add_argument(
+        "--replay", action="store_true", help="recompute every verdict from the recorded events"
+    )
+    form.add_argument("--nonce", default="", help="the nonce that the run must carry")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    arguments = form.parse_args(words)
+    from interlock.verify import verify_path
+
+    report = verify_path(_path(arguments.run), replay=arguments.replay, expected_nonce=arguments.nonce)
+    if arguments.json:
+        from interlock.monitor.codec import plain
+
+        print_json(plain(report))
+    else:
+        _print(report)
+    return {"complete": 0, "unfinished": 1}.get(report.verdict, 4)
+
+
+def _path(given: str) -> str:
+    if os.path.isdir(given):
+        nested = os.path.join(given, "ledger")
+        return nested if os.path.isdir(nested) else given
+    if os.path.isfile(given):
+        return given
+    from interlock.runtime import folders
+
+    if os.sep in given:
+        raise InputError(f"`{given}` is no ledger and no bundle", hint="list runs: interlock runs")
+    return os.path.join(folders.find(given), "ledger")
+
+
+def _print(report: Report) -> None:
+    ink = Ink(sys.stdout)
+    colour = {"complete": ink.good, "unfinished": ink.warn}.get(report.verdict, ink.bad)
+    where = f" at node {report.node}" if report.node is not None else ""
+    print(f"{colour(report.verdict)}{where}: {safe(report.detail or report.reason)}")
+    for check in report.checks:
+        mark = {"pass": ink.good("pass"), "fail": ink.bad("FAIL")}.get(check.status, ink.faint(check.status))
+        print(f"  {check.name:<22} {mark}  {safe(check.reason)}")
+    print(ink.faint(f"  run {report.run_id}, {report.nodes} nodes, key {report.public_key[:16]}"))

@@ -1,0 +1,87 @@
+"""`interlock why`: why an effect was released, held or refused."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from interlock.cli.output import Ink, parser, print_json, safe
+from interlock.model.errors import InputError
+
+if TYPE_CHECKING:
+    from interlock.runtime.story import EffectStory, RunStory
+
+
+def main(words: list[str]) -> int:
+    """Run the verb; see `interlock why --help`."""
+    form = parser(
+        "why",
+        "Say why an effect was released, held or refused: every check, its rule and its reason.",
+        "interlock why last e3        # or a path: interlock why last .git/hooks/pre-commit",
+        "0; 2 no such effect; 4 the ledger is damaged.",
+    )
+    form.add_argument("run", metavar="RUN", help="a run's id, the end of one, or `last`")
+    form.add_argument("effect", metavar="EFFECT", help="an effect's id (e3) or its path")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    arguments = form.parse_args(words)
+    from interlock.runtime import folders
+    from interlock.runtime.story import tell
+
+    story = tell(folders.find(arguments.run))
+    record = _find(story, arguments.effect)
+    if arguments.json:
+        from interlock.cli.show import document
+        from interlock.monitor.codec import plain
+
+        print_json({**document(record), "verdict": plain(record.verdict)})
+        return 0
+    _print(record)
+    return 0
+
+
+def _find(story: RunStory, wanted: str) -> EffectStory:
+    if wanted in story.effects:
+        return story.effects[wanted]
+    from interlock.cli.diff import select
+
+    try:
+        place = select(story.folder, [wanted])[0]
+    except InputError:
+        place = wanted
+    for record in story.effects.values():
+        if record.effect.object == place:
+            return record
+    raise InputError(
+        f"the run has no effect `{wanted}`", hint=f"list them: interlock show {story.folder.run_id} --all"
+    )
+
+
+def _print(record: EffectStory) -> None:
+    ink = Ink(sys.stdout)
+    effect, verdict = record.effect, record.verdict
+    print(
+        f"{ink.strong(effect.id)} {effect.operation} {safe(effect.object)}: {ink.decision(record.fate.value)}"
+    )
+    for facet in effect.facets:
+        print(f"  it is {facet.kind}: {safe(facet.reason)}")
+    change = effect.change
+    if change is not None:
+        for hazard in change.hazards:
+            print(f"  hazard: {hazard.value}")
+    print(f"  the policy: {ink.decision(verdict.decision.value)}")
+    for check in verdict.checks:
+        rules = f" [{', '.join(check.rules)}]" if check.rules else ""
+        print(f"    {check.guard.value:<10} {check.outcome.value:<9}{safe(rules)} {safe(check.reason)}")
+    for derivation in verdict.derivations:
+        print(
+            f"    {derivation.role} `{safe(derivation.value)}` derives by {derivation.rule} "
+            f"from node {derivation.node}, characters {derivation.start}-{derivation.end}"
+        )
+    if record.resolved_by:
+        print(f"  {safe(record.resolved_by)}: {safe(record.resolution)}")
+    exception = record.exception
+    if exception is not None:
+        print(f"  told to the agent: {safe(exception.rationale)}")
+        if exception.allowed_objective:
+            print(f"  it may: {safe(exception.allowed_objective)}")
+    print(ink.faint(f"  recorded at node {record.node}"))

@@ -1,0 +1,60 @@
+"""The phases of a run and which event may come in each: one table, in the manner of a protocol's."""
+
+from enum import Enum
+
+from interlock.model import events as ev
+
+
+class Phase(Enum):
+    """Where a run stands. Adjectives: a phase says what is true, not what is done."""
+
+    NEW = "new"
+    ASKED = "asked"
+    """The task is known, the boundary does not stand yet."""
+    RUNNING = "running"
+    LISTING = "listing"
+    """The command is gone; the gate lists what it staged."""
+    DEFERRED = "deferred"
+    """The oracle is being asked."""
+    HELD = "held"
+    """The scope is open; a later process resolves it."""
+    INTENDED = "intended"
+    """The intent is on its way to the disk."""
+    COMMITTING = "committing"
+    DISCARDING = "discarding"
+    STUCK = "stuck"
+    """A commit began and is neither done nor undone. Not a failure: it waits for recovery."""
+    CLOSED = "closed"
+
+
+ALLOWED: dict[Phase, frozenset[type]] = {
+    Phase.NEW: frozenset({ev.TaskGiven}),
+    Phase.ASKED: frozenset({ev.BoundaryStood, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested}),
+    Phase.RUNNING: frozenset(
+        {
+            ev.ActivityObserved,
+            ev.ActivityLost,
+            ev.CommandExited,
+            ev.Interrupted,
+            ev.Faulted,
+            ev.Resumed,
+            ev.DiscardRequested,
+        }
+    ),
+    Phase.LISTING: frozenset(
+        {ev.ChangesListed, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested},
+    ),
+    Phase.DEFERRED: frozenset(
+        {ev.OracleAnswered, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested}
+    ),
+    Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested}),
+    Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted}),
+    Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.Faulted}),
+    Phase.DISCARDING: frozenset({ev.ScopeDiscarded, ev.Faulted, ev.DiscardRequested}),
+    Phase.STUCK: frozenset({ev.ScopeCommitted, ev.CommitFailed}),
+    Phase.CLOSED: frozenset(),
+}
+"""The events that may come in each phase; any other is a fault of the runtime or a forged ledger.
+
+`Resumed` in a phase of work is what recovery says after a crash in that phase. After a crash in `INTENDED`
+or `COMMITTING` the write-ahead log decides first, so `ScopeCommitted` or `CommitFailed` comes."""

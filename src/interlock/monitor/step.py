@@ -1,0 +1,450 @@
+"""The core: `step(state, event) -> (state, commands)`, pure and deterministic.
+
+Every event becomes one node; what follows from it (checks, deferrals, refusals) becomes nodes derived from
+it. So the ledger is the fold's own output, and folding its event nodes again must give every other node:
+that is replay, and recovery reads its state the same way (DESIGN §3).
+
+The law: `Commit` is given only on `IntentRecorded`, which comes only when the intent is durable.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from typing import TypeVar, assert_never
+
+from interlock.model import commands as cmd
+from interlock.model import events as ev
+from interlock.model.errors import InterlockError
+from interlock.model.nodes import Node, NodeKind
+from interlock.model.phases import ALLOWED, Phase
+from interlock.model.verdicts import Decision, Guard, SemanticException, Verdict
+from interlock.monitor.codec import event_payload, plain
+from interlock.monitor.exceptions import refused_by_oracle
+from interlock.monitor.state import Decided, State
+from interlock.policy import Knowledge, characterise, decide, load_policy
+
+Commands = tuple[cmd.Command, ...]
+E = TypeVar("E", bound=ev.Event)
+
+
+class ProtocolError(InterlockError):
+    """An event came in a phase where it cannot come: a fault of the runtime, or a forged ledger."""
+
+    code = "protocol"
+
+
+class _Writing:
+    """Nodes of one step, numbered from the state's next position."""
+
+    def __init__(self, state: State) -> None:
+        self.seq = state.next_seq
+        self.commands: list[cmd.Command] = []
+
+    def node(
+        self,
+        kind: NodeKind,
+        parent: int | None,
+        actor: str,
+        payload: dict[str, object],
+        verdict: str = "",
+    ) -> int:
+        seq = self.seq
+        self.seq += 1
+        self.commands.append(
+            cmd.Append(
+                node=Node(seq=seq, kind=kind, parent=parent, actor=actor, payload=payload, verdict=verdict)
+            )
+        )
+        return seq
+
+    def then(self, *commands: cmd.Command) -> Commands:
+        return (*self.commands, *commands)
+
+
+def step(state: State, event: ev.Event) -> tuple[State, Commands]:
+    """Take one event.
+
+    Returns: the next state, and the commands to perform in order; the runtime stops at the first that fails
+    and tells so by an event.
+    Raises: ProtocolError if the event cannot come in this phase (`model.phases.ALLOWED`).
+    """
+    if type(event) not in ALLOWED[state.phase]:
+        raise ProtocolError(
+            f"`{type(event).__name__}` cannot come while the run is {state.phase.value}",
+            hint="report this with the run's ledger: interlock show RUN --json",
+        )
+    match event:
+        case ev.TaskGiven():
+            return _task_given(state, event)
+        case ev.BoundaryStood():
+            return _boundary_stood(state, event)
+        case ev.ActivityObserved() | ev.ActivityLost():
+            return _activity(state, event)
+        case ev.CommandExited():
+            return _command_exited(state, event)
+        case ev.ChangesListed():
+            return _changes_listed(state, event)
+        case ev.OracleAnswered():
+            return _oracle_answered(state, event)
+        case ev.IntentRecorded():
+            return _intent_recorded(state, event)
+        case ev.ScopeCommitted():
+            return _scope_committed(state, event)
+        case ev.CommitFailed():
+            return _commit_failed(state, event)
+        case ev.ScopeDiscarded():
+            return _scope_discarded(state, event)
+        case ev.Interrupted():
+            return _interrupted(state, event)
+        case ev.Resumed():
+            return _resumed(state, event)
+        case ev.DiscardRequested():
+            return _discard_requested(state, event)
+        case ev.Faulted():
+            return _faulted(state, event)
+    assert_never(event)
+
+
+def fold(events: tuple[ev.Event, ...], perform: Callable[[cmd.Command], None] | None = None) -> State:
+    """Return the state after the events, handing each command to `perform` if given."""
+    state = State()
+    for event in events:
+        state, commands = step(state, event)
+        if perform is not None:
+            for command in commands:
+                perform(command)
+    return state
+
+
+def _task_given(state: State, event: ev.TaskGiven) -> tuple[State, Commands]:
+    out = _Writing(state)
+    node = out.node(NodeKind.PROMPT, None, "principal", event_payload(event))
+    return replace(
+        state,
+        phase=Phase.ASKED,
+        next_seq=out.seq,
+        run_id=event.run_id,
+        task=event.task,
+        argv=event.argv,
+        started_at_ns=event.started_at_ns,
+        root_node=node,
+    ), out.then()
+
+
+def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Commands]:
+    if sha256(event.policy_text.encode()).hexdigest() != event.policy_digest:
+        raise ProtocolError("the policy's digest is not that of its text")
+    policy = load_policy(event.policy_text, filename=event.policy_name)
+    out = _Writing(state)
+    node = out.node(NodeKind.APM, state.root_node, "monitor", event_payload(event))
+    return replace(
+        state,
+        phase=Phase.RUNNING,
+        next_seq=out.seq,
+        roots=event.roots,
+        oracle=event.oracle,
+        degraded=event.degraded,
+        policy=policy,
+        knowledge=Knowledge.started(policy, state.task, state.root_node),
+        apm_node=node,
+    ), out.then()
+
+
+def _activity(state: State, event: ev.ActivityObserved | ev.ActivityLost) -> tuple[State, Commands]:
+    assert state.policy is not None
+    assert state.knowledge is not None
+    out = _Writing(state)
+    node = out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
+    if isinstance(event, ev.ActivityObserved):
+        knowledge = state.knowledge.with_reads(state.policy, event.reads, node)
+    else:
+        knowledge = state.knowledge.with_unknown_reads(state.policy)
+    return replace(state, next_seq=out.seq, knowledge=knowledge), out.then()
+
+
+def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Commands]:
+    out = _Writing(state)
+    out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
+    return _listing(replace(state, next_seq=out.seq, exit_code=event.code, exit_signal=event.signal), out)
+
+
+def _listing(state: State, out: _Writing) -> tuple[State, Commands]:
+    state = replace(state, phase=Phase.LISTING, next_seq=out.seq, batches=(), released=(), refused=())
+    return state, out.then(cmd.ListChanges())
+
+
+def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Commands]:
+    assert state.policy is not None
+    assert state.knowledge is not None
+    out = _Writing(state)
+    if event.changes:
+        effects = characterise(state.policy, state.knowledge, event.changes, state.proposed + 1)
+        verdicts = decide(state.policy, state.knowledge, effects)
+        call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
+        deciding = _check_nodes(out, call, verdicts)
+        batch = tuple(
+            Decided(effect=effect, verdict=verdict, node=deciding[verdict.effect_id])
+            for effect, verdict in zip(effects, verdicts, strict=True)
+        )
+        refused = tuple(item for item in batch if item.verdict.decision is Decision.REFUSE)
+        for item in batch:
+            if item.verdict.decision is Decision.DEFER:
+                out.node(
+                    NodeKind.DEFERRED,
+                    item.node,
+                    "monitor",
+                    {"effect": item.effect.id, "object": item.effect.object, "reason": item.verdict.reason},
+                    verdict=Decision.DEFER.value,
+                )
+        for item in refused:
+            assert item.verdict.exception is not None
+            _blocked_node(out, item, item.verdict.exception)
+        state = replace(
+            state,
+            next_seq=out.seq,
+            proposed=state.proposed + len(batch),
+            batches=(*state.batches, batch),
+            refused=(*state.refused, *refused),
+        )
+    else:
+        out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
+        state = replace(state, next_seq=out.seq)
+    if not event.last:
+        return state, out.then()
+    return _scope_ready(state, out)
+
+
+def _check_nodes(out: _Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[str, int]:
+    """Write one check node a guard for the batch; return effect id -> seq of its deciding check.
+
+    Effects on which a guard said the same share one finding: 100,000 staged files are a few hundred nodes and
+    not 100,000 (ADR-0006).
+    """
+    deciding: dict[str, int] = {}
+    for guard in Guard:
+        findings: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+        derivations: list[object] = []
+        for verdict in verdicts:
+            for check in verdict.checks:
+                if check.guard is guard:
+                    findings.setdefault((check.outcome.value, check.rules, check.reason), []).append(
+                        verdict.effect_id
+                    )
+            if guard is Guard.PROVENANCE:
+                derivations += [
+                    {"effect": verdict.effect_id, **_record(item)} for item in verdict.derivations
+                ]
+        if not findings:
+            continue
+        payload: dict[str, object] = {
+            "guard": guard.value,
+            "findings": [
+                {"outcome": outcome, "rules": list(rules), "reason": reason, "effects": effects}
+                for (outcome, rules, reason), effects in findings.items()
+            ],
+        }
+        if derivations:
+            payload["derivations"] = derivations
+        decisions = {v.decision.value for v in verdicts if v.checks and v.checks[-1].guard is guard}
+        seq = out.node(
+            NodeKind.CHECK, call, "monitor", payload, verdict=decisions.pop() if len(decisions) == 1 else ""
+        )
+        for verdict in verdicts:
+            if verdict.checks and verdict.checks[-1].guard is guard:
+                deciding[verdict.effect_id] = seq
+    return deciding
+
+
+def _record(value: object) -> dict[str, object]:
+    record = plain(value)
+    assert isinstance(record, dict)
+    return record
+
+
+def _blocked_node(out: _Writing, item: Decided, exception: SemanticException) -> None:
+    out.node(
+        NodeKind.BLOCKED,
+        item.node,
+        "monitor",
+        {"effect": item.effect.id, "object": item.effect.object, "exception": _record(exception)},
+        verdict=Decision.REFUSE.value,
+    )
+
+
+def _scope_ready(state: State, out: _Writing) -> tuple[State, Commands]:
+    """All effects are decided: resolve the scope, or leave it open."""
+    if state.oracle == "hold":
+        return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
+    deferred = state.with_decision(Decision.DEFER)
+    if deferred:
+        return replace(state, phase=Phase.DEFERRED), out.then(
+            cmd.Ask(oracle=state.oracle, deferred=tuple((item.effect, item.verdict) for item in deferred))
+        )
+    return _resolve(state, out, released=())
+
+
+def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
+    out = _Writing(state)
+    parent = state.apm_node
+    out.node(NodeKind.RESOLUTION, parent, f"oracle:{event.oracle}", event_payload(event))
+    if event.leave_open:
+        return replace(state, phase=Phase.HELD, next_seq=out.seq), out.then(cmd.Hold())
+    # Bounded: only what was deferred can be answered, and the first answer on an effect stands.
+    answers: dict[str, ev.Answer] = {}
+    for answer in event.answers:
+        answers.setdefault(answer.effect_id, answer)
+    released: list[str] = []
+    refused: list[Decided] = []
+    for item in state.with_decision(Decision.DEFER):
+        given = answers.get(item.effect.id)
+        if given is not None and given.decision is Decision.RELEASE and not event.fault:
+            released.append(item.effect.id)
+            continue
+        reason = event.fault or (given.reason if given is not None else "no answer")
+        exception = refused_by_oracle(item.effect, item.verdict, event.oracle, reason)
+        verdict = replace(item.verdict, decision=Decision.REFUSE, exception=exception)
+        refused.append(replace(item, verdict=verdict))
+        _blocked_node(out, item, exception)
+    state = replace(state, next_seq=out.seq, refused=(*state.refused, *refused))
+    return _resolve(state, out, released=tuple(released))
+
+
+def _resolve(state: State, out: _Writing, released: tuple[str, ...]) -> tuple[State, Commands]:
+    """Commit what policy and oracle released, as one; with nothing to commit, drop the staged copy."""
+    chosen = set(released)
+    everything = tuple(
+        item.effect.id
+        for item in state.decided()
+        if item.effect.id in chosen
+        or (item.verdict.decision is Decision.RELEASE and state.selects(item.effect))
+    )
+    if not everything:
+        return _nothing_to_commit(state, out)
+    out.node(
+        NodeKind.RESOLUTION,
+        state.apm_node,
+        "monitor",
+        {"intent": "commit", "effects": list(everything)},
+        verdict=Decision.RELEASE.value,
+    )
+    return replace(state, phase=Phase.INTENDED, next_seq=out.seq, released=everything), out.then(
+        cmd.RecordIntent(released=everything)
+    )
+
+
+def _nothing_to_commit(state: State, out: _Writing) -> tuple[State, Commands]:
+    if state.selection:
+        return replace(state, phase=Phase.HELD, selection=(), next_seq=out.seq), out.then(cmd.Hold())
+    return replace(state, phase=Phase.DISCARDING, next_seq=out.seq), out.then(*_notices(state), cmd.Discard())
+
+
+def _notices(state: State) -> Commands:
+    if not state.refused:
+        return ()
+    return (
+        cmd.Notify(
+            refusals=tuple(
+                (item.effect.id, item.effect.object, item.verdict.exception)
+                for item in state.refused
+                if item.verdict.exception is not None
+            )
+        ),
+    )
+
+
+def _intent_recorded(state: State, event: ev.IntentRecorded) -> tuple[State, Commands]:
+    if event.released != state.released:
+        raise ProtocolError("the recorded intent is not the one that was asked for")
+    out = _Writing(state)
+    out.node(NodeKind.RESOLUTION, state.apm_node, "monitor", event_payload(event))
+    return replace(state, phase=Phase.COMMITTING, next_seq=out.seq), out.then(
+        cmd.Commit(released=state.released)
+    )
+
+
+def _scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Commands]:
+    out = _Writing(state)
+    out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
+    state = replace(state, next_seq=out.seq, committed=state.committed + len(event.applied))
+    if state.selection:
+        return replace(state, phase=Phase.HELD, selection=(), released=()), out.then(
+            *_notices(state), cmd.Hold()
+        )
+    return replace(state, phase=Phase.DISCARDING), out.then(*_notices(state), cmd.Discard())
+
+
+def _commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Commands]:
+    out = _Writing(state)
+    out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
+    if event.rolled_back:
+        state = replace(state, phase=Phase.HELD, released=(), selection=(), next_seq=out.seq)
+    else:
+        # `released` stays: recovery needs to know what the unfinished merge was.
+        state = replace(state, phase=Phase.STUCK, next_seq=out.seq)
+    return state, out.then(cmd.Hold())
+
+
+def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Commands]:
+    out = _Writing(state)
+    out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
+    outcome = "discarded" if state.discarding else "committed" if state.committed else "nothing-committed"
+    out.node(
+        NodeKind.FINAL_OUTPUT,
+        state.root_node,
+        "monitor",
+        {
+            "outcome": outcome,
+            "exit_code": state.exit_code,
+            "exit_signal": state.exit_signal,
+            "interruption": state.interruption,
+            "committed": state.committed,
+            "refused": len(state.refused),
+        },
+    )
+    return replace(state, phase=Phase.CLOSED, next_seq=out.seq), out.then(cmd.Seal(outcome=outcome))
+
+
+def _interrupted(state: State, event: ev.Interrupted) -> tuple[State, Commands]:
+    """Stop here: what is staged is kept, and nothing of it leaves without a later word of the principal."""
+    out = _Writing(state)
+    out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
+    state = replace(state, next_seq=out.seq, interruption=event.trigger)
+    if state.phase is Phase.ASKED:
+        return _nothing_to_commit(replace(state, selection=()), out)
+    return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
+
+
+def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
+    out = _Writing(state)
+    out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
+    interruption = state.interruption
+    if not interruption and state.phase is not Phase.HELD:
+        interruption = f"cut off while {state.phase.value}"
+    state = replace(
+        state, oracle=event.oracle, selection=event.selection, interruption=interruption, next_seq=out.seq
+    )
+    if state.policy is None:
+        return _nothing_to_commit(replace(state, selection=()), out)
+    return _listing(state, out)
+
+
+def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State, Commands]:
+    out = _Writing(state)
+    out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
+    return replace(state, phase=Phase.DISCARDING, discarding=True, selection=(), next_seq=out.seq), out.then(
+        cmd.Discard()
+    )
+
+
+def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
+    """Fail closed: nothing that is undecided leaves; what is staged is kept for the principal."""
+    out = _Writing(state)
+    out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
+    state = replace(state, next_seq=out.seq, interruption=f"fault in {event.where}")
+    match state.phase:
+        case Phase.ASKED:
+            return _nothing_to_commit(replace(state, selection=()), out)
+        case Phase.COMMITTING:
+            return replace(state, phase=Phase.STUCK), out.then(cmd.Hold())
+        case _:
+            return replace(state, phase=Phase.HELD, released=()), out.then(cmd.Hold())

@@ -1,0 +1,81 @@
+"""The human oracle: one review at the scope's end, on the terminal."""
+
+import termios
+
+from interlock.model.events import Answer, OracleAnswered
+from interlock.model.verdicts import Decision
+from interlock.oracle.listing import arrange
+from interlock.oracle.question import Question, sanity
+from interlock.oracle.review import Review, Stage, State
+from interlock.oracle.terminal import INTERRUPT, SilenceError, Terminal
+
+
+class Human:
+    """Asks whoever sits at the terminal.
+
+    Takes: `reader`, `writer`, descriptors to use instead of the controlling terminal; `deadline_s`, how long
+    the user may be silent, None for ever.
+    Holds: releases only what the user confirmed by `y`. Silence and nonsense refuse; the end of input, Ctrl-C
+    and a lost terminal leave the scope open, so that nothing is released and no work is lost.
+    """
+
+    name = "human"
+
+    def __init__(
+        self, reader: int | None = None, writer: int | None = None, *, deadline_s: float | None = None
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._deadline_s = deadline_s
+
+    def resolve(self, question: Question) -> OracleAnswered:
+        """Show what was deferred, let the user choose, and return one answer for each effect."""
+        if not question.deferred:
+            return OracleAnswered(oracle=self.name, answers=())
+        try:
+            with self._open() as terminal:
+                answered = self._converse(question, terminal)
+        except SilenceError:
+            answered = self._fault(f"no answer within {self._deadline_s:g} s")
+        except (OSError, termios.error, KeyboardInterrupt):
+            # The terminal is gone, or there never was one: as if the user had left.
+            answered = OracleAnswered(oracle=self.name, answers=(), leave_open=True)
+        return sanity(answered, question)
+
+    def _open(self) -> Terminal:
+        if self._reader is None or self._writer is None:
+            return Terminal.controlling()
+        return Terminal(self._reader, self._writer)
+
+    def _converse(self, question: Question, terminal: Terminal) -> OracleAnswered:
+        review = Review(question=question, items=arrange(question.deferred), screen=terminal.screen)
+        state = State()
+        terminal.write("\n" + review.opening())
+        while state.stage in {Stage.CHOOSING, Stage.PAGING, Stage.CONFIRMING}:
+            terminal.write(review.prompt(state))
+            line = terminal.read_line(self._deadline_s)
+            if line is None or line == INTERRUPT:
+                terminal.write("\n")
+                return OracleAnswered(oracle=self.name, answers=(), leave_open=True)
+            was = state.stage
+            state, text = review.step(state, line)
+            if state.stage is Stage.CONFIRMING and was is not Stage.CONFIRMING:
+                # A confirmation typed ahead, or pasted along, confirms nothing.
+                terminal.forget_input()
+            terminal.write(text)
+        if state.stage is Stage.LEFT_OPEN:
+            return OracleAnswered(oracle=self.name, answers=(), leave_open=True)
+        if state.stage is Stage.CONFUSED:
+            return self._fault("three answers in a row made no sense")
+        return OracleAnswered(oracle=self.name, answers=tuple(self._answers(review, state)))
+
+    def _answers(self, review: Review, state: State) -> list[Answer]:
+        return [
+            Answer(effect_id=item.effect.id, decision=Decision.RELEASE, reason="accepted in the review")
+            if item.number in state.proposed
+            else Answer(effect_id=item.effect.id, decision=Decision.REFUSE, reason="refused in the review")
+            for item in review.items
+        ]
+
+    def _fault(self, reason: str) -> OracleAnswered:
+        return OracleAnswered(oracle=self.name, answers=(), fault=reason)

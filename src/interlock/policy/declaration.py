@@ -1,0 +1,152 @@
+"""The policy as data: what a policy file declares."""
+
+from dataclasses import dataclass
+
+from interlock.model.labels import Confidentiality
+from interlock.model.places import WORKSPACE, Place
+from interlock.policy.globs import matcher
+
+EVERY_ROOT = "*"
+STATE_PREFIX = "state:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGlob:
+    """Files of one root, or of every root (`*`)."""
+
+    root: str
+    glob: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivePlace:
+    """Places whose content has a level; `exceptions` takes some out."""
+
+    root: str
+    glob: str
+    level: Confidentiality
+    exceptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """Someone who may receive data, and up to which level."""
+
+    name: str
+    clearance: Confidentiality
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The environment of the command: names or globs passed on, and values set."""
+
+    passed: tuple[str, ...] = ()
+    set: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxChoices:
+    """What the operator chose for the boundary.
+
+    Takes: `nested`, whether the agent may start a sandbox of its own; `hide`, more absolute or `~/` paths
+    that are not visible inside; `expose`, such paths that are visible though hidden by default.
+    """
+
+    nested: bool = False
+    hide: tuple[str, ...] = ()
+    expose: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Resource limits; 0 where the policy sets none."""
+
+    processes: int = 0
+    open_files: int = 0
+    file_size_bytes: int = 0
+    memory_bytes: int = 0
+    tmp_size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """All that an operator declared, preset included.
+
+    Takes: `text`, the effective file, which loads to this policy again; `digest`, SHA-256 of `text` in hex;
+    `preset`, its name with version, `""` for none; `cedar`, every rule, preset's first, each with an `@id`.
+    Holds: two policies with the same digest are equal but for `name`.
+    """
+
+    name: str
+    text: str
+    digest: str
+    preset: str
+    task_trusted: bool
+    trusted: tuple[FileGlob, ...]
+    untrusted: tuple[FileGlob, ...]
+    sensitive: tuple[SensitivePlace, ...]
+    parties: tuple[Party, ...]
+    environment: Environment
+    state_folders: tuple[str, ...]
+    sandbox: SandboxChoices
+    limits: Limits
+    cedar: str
+
+    def trusts(self, place: Place) -> bool:
+        """Return whether what is read at this place vouches for values."""
+        if not _covers(self.trusted, place, wide=False):
+            return False
+        return not _covers(self.untrusted, place, wide=True)
+
+    def level_of(self, place: Place) -> Confidentiality:
+        """Return the level of what lies at this place, PUBLIC where nothing is declared."""
+        level = Confidentiality.PUBLIC
+        # One pattern over all of them tells at once that a place is none, which most are.
+        if (
+            matcher(tuple([declared.glob for declared in self.sensitive]), wide=True).fullmatch(place.path)
+            is None
+        ):
+            return level
+        for declared in self.sensitive:
+            if declared.level <= level or declared.root not in (EVERY_ROOT, place.root):
+                continue
+            if matcher((declared.glob,), wide=True).fullmatch(place.path) is None:
+                continue
+            if declared.exceptions and matcher(declared.exceptions, wide=False).fullmatch(place.path):
+                continue
+            level = declared.level
+        return level
+
+    def declares(self, place: Place) -> bool:
+        """Return whether provenance depends on what is read at this place."""
+        return self.level_of(place) > Confidentiality.PUBLIC or self.trusts(place)
+
+    @property
+    def highest_level(self) -> Confidentiality:
+        """Return the highest level that any place has."""
+        return max((declared.level for declared in self.sensitive), default=Confidentiality.PUBLIC)
+
+    def clearance_of(self, party: str) -> Confidentiality | None:
+        """Return what a party may hold; None for a party that the policy does not name."""
+        folded = party.casefold()
+        return next((known.clearance for known in self.parties if known.name.casefold() == folded), None)
+
+    @property
+    def state_roots(self) -> tuple[tuple[str, str], ...]:
+        """Return the roots of the state folders: name and folder, `state:.claude` and `~/.claude`."""
+        return tuple(
+            (STATE_PREFIX + folder.removeprefix("~").strip("/"), folder) for folder in self.state_folders
+        )
+
+
+def _covers(globs: tuple[FileGlob, ...], place: Place, *, wide: bool) -> bool:
+    here = tuple(glob.glob for glob in globs if glob.root in (EVERY_ROOT, place.root))
+    return bool(here) and matcher(here, wide=wide).fullmatch(place.path) is not None
+
+
+def full_path(place: Place) -> str:
+    """Write a place as the user would: below the workspace, or below HOME for a state folder."""
+    if place.root == WORKSPACE or not place.root.startswith(STATE_PREFIX):
+        return place.path
+    folder = place.root.removeprefix(STATE_PREFIX)
+    return f"{folder}/{place.path}" if place.path else folder

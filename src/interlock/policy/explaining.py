@@ -1,0 +1,124 @@
+"""A policy in words, and a policy to start from."""
+
+from interlock.model.labels import Confidentiality
+from interlock.policy.declaration import EVERY_ROOT, FileGlob, Policy
+
+
+def explain(policy: Policy) -> tuple[str, ...]:
+    """Return a policy in words, one line a fact, for `policy show`."""
+    return (
+        f"policy    {policy.name} (preset {policy.preset or 'none'}, digest {policy.digest[:16]})",
+        *_section("trusted", _trusted(policy)),
+        *_section("untrusted", [_where(glob) for glob in policy.untrusted]),
+        *_section("sensitive", _sensitive(policy)),
+        *_section(
+            "parties", [f"{party.name} may hold {_level(party.clearance)}" for party in policy.parties]
+        ),
+        *_section("state", list(policy.state_folders)),
+        *_section("passed", [", ".join(policy.environment.passed)] if policy.environment.passed else []),
+        *_section("set", [name for name, _ in policy.environment.set]),
+        *_section("sandbox", _sandbox(policy)),
+        *_section("limits", _limits(policy)),
+        *_section("rules", _rules(policy)),
+    )
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return [f"{title if index == 0 else '':<10}{line}" for index, line in enumerate(lines or ["-"])]
+
+
+def _level(level: Confidentiality) -> str:
+    return f"`{level.name.lower()}`"
+
+
+def _where(glob: FileGlob) -> str:
+    return glob.glob if glob.root in {"workspace", EVERY_ROOT} else f"{glob.glob} in {glob.root}"
+
+
+def _trusted(policy: Policy) -> list[str]:
+    task = ["the task's own words"] if policy.task_trusted else []
+    return task + [_where(glob) for glob in policy.trusted]
+
+
+def _sensitive(policy: Policy) -> list[str]:
+    lines: list[str] = []
+    for level in sorted({declared.level for declared in policy.sensitive}, reverse=True):
+        names = [declared.glob for declared in policy.sensitive if declared.level is level]
+        lines.append(f"{_level(level)}: {', '.join(names)}")
+    return lines
+
+
+def _sandbox(policy: Policy) -> list[str]:
+    choices = policy.sandbox
+    lines = ["an agent's own sandbox may start inside"] if choices.nested else []
+    lines.extend(f"hidden: {path}" for path in choices.hide)
+    lines.extend(f"visible: {path}" for path in choices.expose)
+    return lines
+
+
+def _limits(policy: Policy) -> list[str]:
+    limits = policy.limits
+    named = {
+        "processes": limits.processes,
+        "open files": limits.open_files,
+        "bytes a file": limits.file_size_bytes,
+        "bytes of memory": limits.memory_bytes,
+        "bytes below /tmp": limits.tmp_size_bytes,
+    }
+    return [f"at most {number} {what}" for what, number in named.items() if number]
+
+
+def _rules(policy: Policy) -> list[str]:
+    from interlock.policy.rules import rules_of
+
+    return [
+        f"{rule.effect} {rule.id}{': ' + rule.reason if rule.reason else ''}"
+        for rule in rules_of(policy.cedar)
+    ]
+
+
+def template() -> str:
+    """Return a commented policy to start from, for `policy init`."""
+    return _TEMPLATE
+
+
+_TEMPLATE = """\
+# What an agent may do here. Check it with `interlock policy check`; see docs/policy.md.
+version: 1
+preset: coding            # work in the folder is vouched for, but for what would run later
+
+# Whose words may name what an agent changes. The preset trusts the task alone.
+trusted:
+  - task: true
+# - file: "docs/runbook.md"        # anchored: this file of the workspace, no other
+
+# What never counts as trusted, whatever stands above.
+# untrusted:
+#   - file: "vendor/"
+
+# What must not leave. Levels: public, internal, secret, critical; `secret` where none is given.
+# sensitive:
+#   - {place: "customers/", level: critical}
+
+# Who may receive data, and up to which level.
+# parties:
+#   - {name: "api.example.com", clearance: internal}
+
+# What the command sees of the environment; nothing else is passed.
+# environment:
+#   pass: [MY_TOOL_HOME]
+#   set: {MY_FLAG: "1"}
+
+# Folders below HOME whose changes are staged and reviewed as well.
+# state: ["~/.claude"]
+
+# limits: {processes: 512, memory: 4GiB, file_size: 2GiB, tmp_size: 1GiB}
+
+# Rules in Cedar. `forbid` refuses and nothing overturns it; `permit` releases what is vouched for.
+cedar: |
+  @id("keep-migrations")
+  @reason("migrations that ran are never changed")
+  @instead("add a new migration beside it")
+  forbid(principal, action in [Action::"file.modify", Action::"file.delete"], resource)
+  when { context.root == "workspace" && context.path like "migrations/*" };
+"""

@@ -1,0 +1,91 @@
+"""Generated from presets.py by `make generate`, so that a start reads no YAML."""
+
+# fmt: off
+from typing import Any
+
+READ: dict[str, dict[str, Any]] = {'coding@1': {'version': 1,
+              'trusted': [{'task': True}],
+              'sensitive': [{'place': '.env'},
+                            {'place': '.env.*',
+                             'except': ['**/.env.example',
+                                        '**/.env.sample',
+                                        '**/.env.template',
+                                        '**/.env.dist']},
+                            {'place': '*.env'},
+                            {'place': '.envrc'},
+                            {'place': '*.pem'},
+                            {'place': '*.key'},
+                            {'place': '*.p12'},
+                            {'place': '*.pfx'},
+                            {'place': '*.jks'},
+                            {'place': '*.keystore'},
+                            {'place': '*.kdbx'},
+                            {'place': '*.ppk'},
+                            {'place': 'id_rsa*'},
+                            {'place': 'id_dsa*'},
+                            {'place': 'id_ecdsa*'},
+                            {'place': 'id_ed25519*'},
+                            {'place': 'credentials'},
+                            {'place': 'credentials.json'},
+                            {'place': 'credentials.toml'},
+                            {'place': '.credentials*'},
+                            {'place': 'client_secret*.json'},
+                            {'place': 'service-account*.json'},
+                            {'place': 'secrets.*'},
+                            {'place': '.netrc'},
+                            {'place': '.npmrc'},
+                            {'place': '.pypirc'},
+                            {'place': '.git-credentials'},
+                            {'place': '.pgpass'},
+                            {'place': '.htpasswd'},
+                            {'place': 'auth.json'},
+                            {'place': 'oauth_creds.json'},
+                            {'place': '*.tfstate'},
+                            {'place': '*.tfvars'},
+                            {'place': '.ssh'},
+                            {'place': '.gnupg'},
+                            {'place': '.aws'},
+                            {'place': '.kube/config'},
+                            {'place': '.docker/config.json'}],
+              'environment': {'pass': ['PATH',
+                                       'HOME',
+                                       'USER',
+                                       'LOGNAME',
+                                       'SHELL',
+                                       'LANG',
+                                       'LANGUAGE',
+                                       'LC_*',
+                                       'TZ',
+                                       'TERM',
+                                       'TERM_PROGRAM',
+                                       'COLORTERM',
+                                       'COLUMNS',
+                                       'LINES',
+                                       'NO_COLOR',
+                                       'FORCE_COLOR',
+                                       'CI',
+                                       'EDITOR',
+                                       'PAGER',
+                                       'VIRTUAL_ENV',
+                                       'PYTHONUTF8',
+                                       'PYTHONDONTWRITEBYTECODE',
+                                       'NODE_ENV',
+                                       'GOPATH',
+                                       'GOFLAGS',
+                                       'JAVA_HOME',
+                                       'CARGO_HOME',
+                                       'RUSTUP_HOME',
+                                       'SOURCE_DATE_EPOCH']},
+              'limits': {'processes': 4096, 'open_files': 65536},
+              'cedar': '@id("coding/no-special-files")\n'
+                       '@reason("devices, FIFOs and sockets do not leave the staged copy")\n'
+                       '@instead("leave it out: a plain file or a temporary folder does the same '
+                       'inside of the run")\n'
+                       'forbid(principal, action, resource)\n'
+                       'when { context.hazards.containsAny(["device", "fifo", "socket"]) };\n'
+                       '\n'
+                       '@id("coding/staged-files")\n'
+                       '@reason("work in the folders of the run, where every steering value is '
+                       'vouched for")\n'
+                       'permit(principal, action, resource)\n'
+                       'when { context.channel == "file" };\n'}}

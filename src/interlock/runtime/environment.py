@@ -1,0 +1,28 @@
+"""The command's environment: only what the policy lets through, so that no secret is inherited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from interlock.policy import Policy
+
+
+def child_environment(
+    policy: Policy, environment: Mapping[str, str], working_directory: str
+) -> dict[str, str]:
+    """Return the environment by allow-list: names or globs that the policy passes, then what it sets.
+
+    `TMPDIR` and `XDG_RUNTIME_DIR` are never passed: they name host folders that are not there inside.
+    """
+    passed = policy.environment.passed
+    child = {
+        name: value
+        for name, value in environment.items()
+        if any(fnmatchcase(name, pattern) for pattern in passed) and name not in ("TMPDIR", "XDG_RUNTIME_DIR")
+    }
+    child.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    child.setdefault("HOME", environment.get("HOME", "/"))
+    child["PWD"] = working_directory
+    child.update(policy.environment.set)
+    return child

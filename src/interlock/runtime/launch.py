@@ -1,0 +1,247 @@
+"""A run from its first word to its last: stage, confine, watch, decide, resolve, seal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from interlock import boundary
+from interlock.evidence import LedgerWriter
+from interlock.model import events as ev
+from interlock.model.errors import BoundaryError, InputError
+from interlock.model.places import WORKSPACE, path_text
+from interlock.oracle import Oracle
+from interlock.policy import Policy
+from interlock.runtime import folders as runs
+from interlock.runtime.environment import child_environment
+from interlock.runtime.keys import make_keys
+from interlock.runtime.performer import LedgerLost, Performer, now_ns, remove_below, remove_stage
+from interlock.runtime.reads import with_content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What the principal asked for.
+
+    Takes: `workspace`, absolute host folder; `working_directory`, inside it; `task`, the principal's words or
+    "" for the command line; `oracle_name` as the ledger records it; `staging`, None to choose by what the
+    file system can do.
+    """
+
+    argv: tuple[str, ...]
+    workspace: str
+    working_directory: str
+    task: str
+    policy: Policy
+    oracle_name: str
+    oracle: Oracle
+    environment: Mapping[str, str]
+    staging: ev.Staging | None = None
+    allow_degraded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """What a run came to.
+
+    Takes: `exit_code` and `exit_signal` of the command; `performer`, with the state and the resolution.
+    """
+
+    run_id: str
+    path: str
+    exit_code: int
+    exit_signal: int
+    degraded: tuple[str, ...]
+    performer: Performer
+    interruption: str = ""
+
+
+def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
+    """Run a command behind the boundary and resolve what it did.
+
+    Raises: InputError, BoundaryError: nothing ran and nothing is left behind; LedgerLost: the run was ended,
+    its staged files are kept and nothing was released.
+    """
+    run_id = runs.new_run_id()
+    lowers = ((WORKSPACE, request.workspace), *_state_folders(request))
+    path, folders = runs.create(run_id, lowers)
+    lock = runs.RunLock(path)
+    lock.acquire(run_id)
+    started = False
+    sandbox: boundary.Sandbox | None = None
+    try:
+        sandbox, staging_mode = _stand(request, path, folders)
+        folder = runs.RunFolder(
+            path=path,
+            run_id=run_id,
+            folders=folders,
+            staging=staging_mode,
+            standing=sandbox.standing,
+            xattr_prefix=sandbox.xattr_prefix,
+            argv=tuple(path_text(os.fsencode(word)) for word in request.argv),
+            started_at_ns=now_ns(),
+        )
+        runs.describe(folder)
+        key, secret = make_keys(path)
+        ledger = LedgerWriter.create(
+            folder.ledger, run_id=run_id, apm=_manifest(request), key=key, secret=secret
+        )
+        performer = Performer(folder=folder, ledger=ledger, oracle=request.oracle, note=note)
+        performer.feed(
+            ev.TaskGiven(
+                run_id=run_id,
+                task=request.task or _words(request.argv),
+                argv=folder.argv,
+                started_at_ns=folder.started_at_ns,
+            )
+        )
+        performer.feed(_boundary_stood(request, folder, sandbox))
+        ledger.barrier()
+        started = True
+        status = _watch(request, folder, sandbox, performer)
+        sandbox.close()
+        _conclude(performer, status)
+        ledger.close()
+        if folder.sealed:
+            remove_stage(folder)
+        return RunOutcome(
+            run_id=run_id,
+            path=path,
+            exit_code=status.code if status is not None else -1,
+            exit_signal=status.signal if status is not None else 0,
+            degraded=sandbox.degraded,
+            performer=performer,
+            interruption=performer.state.interruption,
+        )
+    except (InputError, BoundaryError):
+        if not started:
+            if sandbox is not None:
+                sandbox.close()
+            _forget(path)
+        raise
+    finally:
+        if sandbox is not None:
+            sandbox.close()
+        lock.release()
+
+
+def _state_folders(request: RunRequest) -> tuple[tuple[str, str], ...]:
+    home = request.environment.get("HOME", "/")
+    found = []
+    for declared in request.policy.state_folders:
+        path = os.path.normpath(os.path.join(home, declared.removeprefix("~/")))
+        if not os.path.isdir(path):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        found.append((f"state:{declared.removeprefix('~/')}", path))
+    return tuple(found)
+
+
+def _words(argv: tuple[str, ...]) -> str:
+    """The command line stands for the task where none was given: the principal typed it."""
+    return " ".join(path_text(os.fsencode(word)) for word in argv)
+
+
+def _manifest(request: RunRequest) -> Mapping[str, object]:
+    return {
+        "policy_name": request.policy.name,
+        "policy_digest": request.policy.digest,
+        "argv": [path_text(os.fsencode(word)) for word in request.argv],
+        "plan": None,
+    }
+
+
+def _stand(
+    request: RunRequest, path: str, folders: tuple[runs.StagedFolder, ...]
+) -> tuple[boundary.Sandbox, ev.Staging]:
+    from interlock import staging
+
+    mode = request.staging
+    if mode is None:
+        mode = ev.Staging.OVERLAY
+    if mode is ev.Staging.COPY:
+        for folder in folders:
+            staging.copy_tree(folder.lower, folder.upper)
+    sandbox_rule = request.policy.sandbox
+    plan = boundary.SandboxPlan(
+        argv=request.argv,
+        environment=child_environment(request.policy, request.environment, request.working_directory),
+        working_directory=request.working_directory,
+        home=request.environment.get("HOME", "/"),
+        overlays=tuple(
+            boundary.Overlay(
+                name=folder.name,
+                target=folder.lower,
+                lower=folder.lower,
+                upper=folder.upper,
+                work=folder.work,
+                observed=True,
+            )
+            for folder in folders
+        ),
+        hidden=(*sandbox_rule.hide, runs.state_folder()),
+        exposed=sandbox_rule.expose,
+        limits=_limits(request.policy),
+        nested=sandbox_rule.nested,
+        allow_degraded=request.allow_degraded,
+        scratch=os.path.join(path, "scratch"),
+    )
+    return boundary.start(plan), mode
+
+
+def _limits(policy: Policy) -> boundary.Limits:
+    """A limit of 0 in the policy says nothing: the boundary's own default, or the host's, stands."""
+    asked, default = policy.limits, boundary.Limits()
+    return boundary.Limits(
+        processes=asked.processes or default.processes,
+        file_size_bytes=asked.file_size_bytes or default.file_size_bytes,
+        open_files=asked.open_files or default.open_files,
+        memory_bytes=asked.memory_bytes or default.memory_bytes,
+        tmp_size_bytes=asked.tmp_size_bytes or default.tmp_size_bytes,
+    )
+
+
+def _boundary_stood(
+    request: RunRequest, folder: runs.RunFolder, sandbox: boundary.Sandbox
+) -> ev.BoundaryStood:
+    return ev.BoundaryStood(
+        roots=tuple(item.root() for item in folder.folders),
+        standing=sandbox.standing,
+        staging=folder.staging,
+        oracle=request.oracle_name,
+        policy_name=request.policy.name,
+        policy_digest=request.policy.digest,
+        policy_text=request.policy.text,
+        receipt=sandbox.receipt,
+        degraded=sandbox.degraded,
+        file_events=sandbox.events,
+    )
+
+
+def _watch(
+    request: RunRequest, folder: runs.RunFolder, sandbox: boundary.Sandbox, performer: Performer
+) -> boundary.ExitStatus | None:
+    def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
+        if isinstance(activity, ev.ActivityObserved):
+            activity = with_content(activity, folder.folders, request.policy.declares)
+        performer.feed(activity)
+
+    try:
+        return sandbox.run(observe)
+    except LedgerLost:
+        sandbox.close()
+        raise
+    except (BoundaryError, OSError) as error:
+        sandbox.close()
+        performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
+        return None
+
+
+def _conclude(performer: Performer, status: boundary.ExitStatus | None) -> None:
+    if status is not None:
+        performer.feed(ev.CommandExited(code=status.code, signal=status.signal, ended_at_ns=now_ns()))
+
+
+def _forget(path: str) -> None:
+    """Nothing ran: leave nothing behind."""
+    remove_below(os.path.dirname(path), (os.path.basename(path),))

@@ -1,0 +1,269 @@
+"""The runtime's loop: performs what the core commands and feeds back what came of it.
+
+One `match` performs commands, in order, and stops at the first that fails; the failure becomes an event, so
+that the core decides what it means and the ledger holds it. The only broad `except` of Interlock is here, and
+it ends in refusal.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from interlock import staging
+from interlock.evidence import LedgerWriter
+from interlock.model import commands as cmd
+from interlock.model import events as ev
+from interlock.model.effects import Effect, FileChange
+from interlock.model.errors import InterlockError, StuckError
+from interlock.model.nodes import Node
+from interlock.model.phases import Phase
+from interlock.model.verdicts import SemanticException
+from interlock.monitor import State, step
+from interlock.oracle import Oracle, Question, ask
+from interlock.policy import judges_content
+from interlock.runtime.folders import RunFolder
+from interlock.runtime.keys import forget_keys
+
+BATCH = 256
+"""Staged changes an event: large enough that 100,000 files are a few hundred nodes."""
+
+
+class LedgerLost(InterlockError):
+    """The ledger cannot be written any more, so nothing can be released any more."""
+
+    code = "ledger-lost"
+    exit_status = 4
+
+
+@dataclass(slots=True)
+class Resolution:
+    """What a run came to, for the person who started it."""
+
+    refusals: list[tuple[str, str, SemanticException]] = field(default_factory=list)
+    committed: int = 0
+    skipped: tuple[str, ...] = ()
+    held: bool = False
+    stuck: str = ""
+    fault: str = ""
+
+
+class Performer:
+    """Holds a run's state and performs commands until the core has no more.
+
+    Takes: `folder`, the run; `ledger`, open for appending; `oracle`, who answers what is deferred; `note`,
+    called with one line on long work (progress).
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: RunFolder,
+        ledger: LedgerWriter,
+        oracle: Oracle,
+        note: Callable[[str], None],
+        state: State | None = None,
+    ) -> None:
+        self.folder = folder
+        self.ledger = ledger
+        self.oracle = oracle
+        self.state = state if state is not None else State()
+        self.resolution = Resolution()
+        self.journal = folder.at("journal")
+        self.merge_finished = False
+        """Set by recovery: the write-ahead log had ended the merge already."""
+        self._note = note
+        self.roots = tuple(
+            staging.StagedRoot(
+                name=item.name,
+                lower=item.lower,
+                upper=item.upper,
+                mode=folder.staging,
+                xattr_prefix=folder.xattr_prefix,
+            )
+            for item in folder.folders
+        )
+
+    def feed(self, event: ev.Event) -> None:
+        """Take an event and perform all that follows from it.
+
+        Raises: LedgerLost if the ledger cannot be written; nothing was released that it does not hold.
+        """
+        self.state, commands = step(self.state, event)
+        for command in commands:
+            try:
+                for answer in self._perform(command):
+                    self.feed(answer)
+            except LedgerLost:
+                raise
+            except Exception as error:  # noqa: BLE001 - the one place: any fault ends in refusal
+                self._fault(command, error)
+                return
+
+    def append_pending(self, nodes: Sequence[Node]) -> None:
+        """Append derived nodes that a crash kept from the ledger (`replay` gives them)."""
+        for node in nodes:
+            self._append(node)
+
+    def _fault(self, command: cmd.Command, error: Exception) -> None:
+        name = type(command).__name__
+        reason = error.message if isinstance(error, InterlockError) else f"{type(error).__name__}: {error}"
+        self.resolution.fault = f"{name}: {reason}"
+        if self.state.phase in (Phase.CLOSED, Phase.HELD, Phase.STUCK):
+            return
+        self.feed(ev.Faulted(where=name, reason=reason))
+
+    def _perform(self, command: cmd.Command) -> Iterator[ev.Event]:
+        match command:
+            case cmd.Append():
+                self._append(command.node)
+            case cmd.ListChanges():
+                yield from self._list_changes()
+            case cmd.Ask():
+                self._barrier()
+                yield self._ask(command)
+            case cmd.RecordIntent():
+                yield self._record_intent(command)
+            case cmd.Commit():
+                yield self._commit(command)
+            case cmd.Discard():
+                self._forget_merge()
+                for root in self.roots:
+                    staging.discard(root)
+                yield ev.ScopeDiscarded()
+            case cmd.Notify():
+                self.resolution.refusals.extend(command.refusals)
+            case cmd.Hold():
+                self._forget_merge()
+                self.resolution.held = True
+            case cmd.Seal():
+                self.ledger.seal(command.outcome)
+                forget_keys(self.folder.path)
+            case _:
+                assert_never(command)
+
+    def _append(self, node: Node) -> None:
+        try:
+            self.ledger.append(node)
+        except (OSError, InterlockError) as error:
+            raise LedgerLost(
+                f"the ledger cannot be written: {error}",
+                hint=f"free space below {self.folder.path}, then: interlock apply {self.folder.run_id}",
+            ) from error
+
+    def _barrier(self) -> None:
+        try:
+            self.ledger.barrier()
+        except (OSError, InterlockError) as error:
+            raise LedgerLost(
+                f"the ledger cannot be made durable: {error}",
+                hint=f"free space below {self.folder.path}, then: interlock apply {self.folder.run_id}",
+            ) from error
+
+    def _forget_merge(self) -> None:
+        """Drop the merge's outcome, once the ledger's word of it is durable."""
+        self._barrier()
+        if self.state.phase is not Phase.STUCK:
+            staging.forget(self.journal)
+
+    def _list_changes(self) -> Iterator[ev.Event]:
+        batch: list[FileChange] = []
+        seen = 0
+        for root in self.roots:
+            for change in staging.list_changes(root, judges_content=judges_content):
+                if len(batch) == BATCH:
+                    yield self._listed(batch, last=False)
+                    batch = []
+                batch.append(change)
+                seen += 1
+                if seen % 10_000 == 0:
+                    self._note(f"{seen:,} changes listed")
+        yield self._listed(batch, last=True)
+
+    def _listed(self, batch: list[FileChange], *, last: bool) -> ev.ChangesListed:
+        return ev.ChangesListed(changes=tuple(batch), last=last)
+
+    def _ask(self, command: cmd.Ask) -> ev.Event:
+        question = Question(task=self.state.task, deferred=command.deferred, diff=self.diff)
+        return ask(self.oracle, question)
+
+    def diff(self, effect: Effect) -> str:
+        """Return the effect's text difference for a review."""
+        change = effect.change
+        if change is None:
+            return ""
+        (root,) = (item for item in self.roots if item.name == change.place.root)
+        return staging.unified_diff(root, change)
+
+    def _record_intent(self, command: cmd.RecordIntent) -> ev.Event:
+        """Make the intent durable: in the ledger first, then the bytes and the write-ahead log."""
+        self._barrier()
+        wanted = set(command.released)
+        listed, released = [], []
+        for item in self.state.decided():
+            if item.effect.change is not None:
+                listed.append(item.effect.change)
+                if item.effect.id in wanted:
+                    released.append(item.effect.change)
+        try:
+            plan = staging.plan(self.roots, listed, released)
+            self.resolution.skipped = tuple(str(place) for place in plan.skipped)
+            staging.prepare(plan, self.journal)
+        except (OSError, InterlockError) as error:
+            staging.recover(self.journal)
+            return ev.CommitFailed(reason=self._why(error), rolled_back=True)
+        return ev.IntentRecorded(released=command.released)
+
+    def _commit(self, command: cmd.Commit) -> ev.Event:
+        if not self.merge_finished:
+            try:
+                staging.apply(self.journal)
+            except StuckError as error:
+                self.resolution.stuck = self._why(error)
+                return ev.CommitFailed(reason=error.message, rolled_back=False)
+            except (OSError, InterlockError) as error:
+                return ev.CommitFailed(reason=self._why(error), rolled_back=True)
+        self.merge_finished = False
+        self.resolution.committed += len(command.released)
+        return ev.ScopeCommitted(applied=command.released)
+
+    def _why(self, error: Exception) -> str:
+        reason = (
+            error.message
+            if isinstance(error, InterlockError)
+            else (error.strerror or str(error) if isinstance(error, OSError) else str(error))
+        )
+        self.resolution.fault = reason
+        return reason
+
+
+def now_ns() -> str:
+    """Return UTC now, nanoseconds since 1970, as the ledger writes it."""
+    return str(time.time_ns())
+
+
+def remove_stage(folder: RunFolder) -> None:
+    """Remove what only an open run needs: stage, scratch and journal. The ledger stays."""
+    if not folder.sealed:
+        raise StuckError("a run that is not sealed keeps its staged files")
+    remove_below(folder.path, ("stage", "scratch", "journal"))
+
+
+def remove_below(path: str, names: Sequence[str]) -> None:
+    """Remove folders of a run, following no link.
+
+    Raises: StuckError, naming the folder that resists.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for name in names:
+            staging.remove_tree(descriptor, name)
+    except OSError as error:
+        raise StuckError(
+            f"`{path}` could not be cleaned: {error.strerror}", hint=f"remove by hand: rm -rf {path}/stage"
+        ) from error
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,160 @@
+"""The overlay's own marks in an upper layer, and one open root with both of its sides."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from interlock.model.errors import IntegrityError
+from interlock.model.events import Staging
+from interlock.model.places import Place, path_text
+from interlock.staging.errors import ConflictError
+from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
+from interlock.staging.stamps import check_depth, lent_mode, open_folder
+from interlock.staging.syscalls import open_beneath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRoot:
+    """A root with its two folders open.
+
+    Takes: `moved`, the folders that were moved: old path on the host -> new path in the merged view.
+    """
+
+    root: StagedRoot
+    upper_fd: int
+    lower_fd: int
+    moved: dict[str, str]
+
+    @property
+    def is_overlay(self) -> bool:
+        """Say whether the upper folder is an overlay's layer (else it is a full copy)."""
+        return self.root.mode is Staging.OVERLAY
+
+    def place(self, path: str) -> Place:
+        """Return the place of a path that `os.fsdecode` wrote."""
+        return Place(root=self.root.name, path=path_text(os.fsencode(path)))
+
+
+@contextmanager
+def opened(root: StagedRoot) -> Iterator[OpenRoot]:
+    """Open both sides of a root and find the folders that moved.
+
+    Raises: OSError; IntegrityError where the layer holds marks that cannot be; ConflictError where the
+    host has lost a folder that the command moved.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    lower_fd = os.open(root.lower, flags)
+    try:
+        upper_fd = os.open(root.upper, flags | os.O_NOFOLLOW)
+        try:
+            moved: dict[str, str] = {}
+            opened_root = OpenRoot(root=root, upper_fd=upper_fd, lower_fd=lower_fd, moved=moved)
+            if opened_root.is_overlay:
+                _find_moved(opened_root, upper_fd, "", "")
+                for source, target in sorted(moved.items()):
+                    _check_source(opened_root, source, target)
+            yield opened_root
+        finally:
+            os.close(upper_fd)
+    finally:
+        os.close(lower_fd)
+
+
+def mark_of(root: StagedRoot, fd: int, name: str) -> bytes | None:
+    """Return the value of one of the overlay's marks on an open file, None where it has none."""
+    try:
+        try:
+            return os.getxattr(fd, root.xattr_prefix + name)
+        except PermissionError:
+            with lent_mode(fd, 0o400):
+                return os.getxattr(fd, root.xattr_prefix + name)
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.ENOTSUP):
+            return None
+        raise
+
+
+def is_whiteout(root: StagedRoot, dir_fd: int, name: str, status: os.stat_result) -> bool:
+    """Say whether an entry of an upper layer says "there is nothing here".
+
+    Source: the kernel's overlayfs document, whiteouts (device form, and the xattr form of nested overlays).
+    """
+    if stat.S_ISCHR(status.st_mode):
+        return status.st_rdev == 0
+    if not stat.S_ISREG(status.st_mode) or status.st_size != 0:
+        return False
+    mark = root.xattr_prefix + "whiteout"
+    # by name and not by an open file: an empty file may be unreadable to us, and a mark is no content
+    path = f"/proc/self/fd/{dir_fd}/{name}"
+    try:
+        return mark in os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return False
+        raise
+
+
+def _find_moved(opened_root: OpenRoot, fd: int, path: str, lower_path: str | None) -> None:
+    """Record each folder that carries a redirect mark, over the whole layer."""
+    root = opened_root.root
+    check_depth(path)
+    with os.scandir(fd) as entries:
+        names = sorted(
+            (entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), key=os.fsencode
+        )
+    for name in names:
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        child_fd = open_folder(fd, name, status, lend_mode=True)
+        try:
+            child = f"{path}/{name}" if path else name
+            mark = mark_of(root, child_fd, "redirect")
+            if mark is not None:
+                source = _source_of(opened_root, mark, child, lower_path)
+                if source in opened_root.moved:
+                    raise _broken(opened_root, child, "two folders claim to be the same moved folder")
+                opened_root.moved[source] = child
+                below: str | None = source
+            elif lower_path is None or mark_of(root, child_fd, "opaque") == b"y":
+                below = None
+            else:
+                below = f"{lower_path}/{name}" if lower_path else name
+            _find_moved(opened_root, child_fd, child, below)
+        finally:
+            os.close(child_fd)
+
+
+def _source_of(opened_root: OpenRoot, mark: bytes, child: str, lower_path: str | None) -> str:
+    # an ordinary user's overlay never follows redirects, so a mark there means something is wrong
+    if opened_root.root.xattr_prefix != TRUSTED_XATTR_PREFIX:
+        raise _broken(opened_root, child, "a redirect mark in a layer that cannot have one")
+    text = os.fsdecode(mark)
+    if text.startswith("/"):
+        source = text[1:]
+    elif lower_path is None or "/" in text:
+        raise _broken(opened_root, child, "a redirect mark that leads nowhere")
+    else:
+        source = f"{lower_path}/{text}" if lower_path else text
+    if any(part in ("", ".", "..") for part in source.split("/")):
+        raise _broken(opened_root, child, "a redirect mark that is no path")
+    return source
+
+
+def _check_source(opened_root: OpenRoot, source: str, target: str) -> None:
+    place = opened_root.place(target)
+    try:
+        os.close(open_beneath(opened_root.lower_fd, source, os.O_PATH | os.O_DIRECTORY))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConflictError(
+            f"the host no longer has the folder that was moved to `{place}`",
+            places=(place,),
+            hint="discard the run, or put the folder back and apply again",
+        ) from None
+
+
+def _broken(opened_root: OpenRoot, path: str, reason: str) -> IntegrityError:
+    return IntegrityError(
+        f"the staged layer holds, at `{opened_root.place(path)}`, {reason}", hint="discard the run"
+    )

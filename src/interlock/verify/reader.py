@@ -1,0 +1,89 @@
+"""The nodes of a bundle, read back one by one in constant memory: for showing, and for replay."""
+
+from collections.abc import Iterator
+
+from interlock.model.errors import InputError
+from interlock.verify.report import Flaw, ReadNode, WitnessedHead
+from interlock.verify.source import Bundle, unreadable
+from interlock.verify.statements import read_note, read_opening
+from interlock.verify.walk import BATCH_NODES, Walk
+
+__all__ = ["ReadNode", "iterate", "read_nodes", "read_witness"]
+
+_HEAD_SIZE_BYTES = 72
+
+
+def read_nodes(path: str) -> Iterator[ReadNode]:
+    """Yield the nodes that the bundle's last signed head covers.
+
+    Each node's form, place, link and payload hash are checked on the way; signatures and shape are
+    `verify_path`'s.
+    Raises: IntegrityError (a Flaw), where the bundle breaks; InputError, if there is nothing to read.
+    """
+    try:
+        yield from iterate(path, None)
+    except OSError as error:
+        raise unreadable(error) from error
+
+
+def iterate(path: str, count: int | None) -> Iterator[ReadNode]:
+    """Yield the first `count` nodes, or as many as heads were signed for."""
+    bundle = Bundle(path)
+    try:
+        walk = Walk(bundle, read_opening(bundle))
+        end = _last_head(bundle) if count is None else count
+        try:
+            while walk.count < end:
+                first = walk.count
+                size = min(end, (first // BATCH_NODES + 1) * BATCH_NODES) - first
+                headers, bodies = walk.advance(size, keep=True)
+                for seq, (header, body) in enumerate(zip(headers, bodies, strict=True), first):
+                    actor, _, _, _, branches, kind, parent, _, verdict = header
+                    yield ReadNode(
+                        seq=seq,
+                        kind=kind.decode(),
+                        parent=None if parent == b"null" else int(parent),
+                        actor=actor.decode(),
+                        verdict=verdict.decode(),
+                        branches=tuple(map(int, branches.split(b","))) if branches else (),
+                        payload=body,
+                    )
+        finally:
+            walk.close()
+    finally:
+        bundle.close()
+
+
+def _last_head(bundle: Bundle) -> int:
+    last = 0
+    for name in bundle.segments("sigs/"):
+        with bundle.open(name) as file:
+            while len(record := file.read(_HEAD_SIZE_BYTES)) == _HEAD_SIZE_BYTES:
+                last = int.from_bytes(record[:8], "big")
+    return last
+
+
+def read_witness(path: str) -> tuple[WitnessedHead, ...]:
+    """Read heads that a witness kept: one or more signed notes, one after the other.
+
+    Raises: InputError, if the file cannot be read or is no such note.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read(1 << 20)
+    except OSError as error:
+        raise unreadable(error) from error
+    heads = []
+    while content:
+        # A note ends with the line feed of its one signature line, the sixth line.
+        end = 0
+        for _ in range(6):
+            end = content.find(b"\n", end) + 1
+        try:
+            heads.append(read_note(content[:end] if end else content))
+        except Flaw:
+            raise InputError(
+                "the witness file holds something that is no signed head", hint="give copies of `heads.note`"
+            ) from None
+        content = content[end:] if end else b""
+    return tuple(heads)

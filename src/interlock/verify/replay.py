@@ -1,0 +1,95 @@
+"""Replay: fold the ledger's event nodes again and compare every node that follows from them.
+
+The decision is a pure function of the recorded trajectory and the policy, so a verdict that was changed, left
+out or invented shows here even if whoever did it could sign (DESIGN §2, promise 5). Recovery reads a run's
+state by the same fold.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from interlock.model import commands as cmd
+from interlock.model.errors import IntegrityError, InterlockError
+from interlock.model.nodes import Node
+from interlock.monitor import State, event_from_payload, is_event, step
+from interlock.verify.report import ReadNode
+
+
+class ReplayMismatch(IntegrityError):
+    """A recorded node is not what the fold gives.
+
+    Takes: `seq`, the first such node.
+    """
+
+    code = "replay-mismatch"
+
+    def __init__(self, seq: int, message: str) -> None:
+        super().__init__(f"node {seq}: {message}")
+        self.seq = seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One node of the ledger with the state of the fold after it.
+
+    Takes: `pending`, derived nodes that the fold gives and the ledger does not hold yet.
+    """
+
+    node: ReadNode
+    state: State
+    pending: tuple[Node, ...]
+
+
+def replay(nodes: Iterable[ReadNode]) -> Iterator[Replayed]:
+    """Fold the nodes of a ledger in order.
+
+    Raises: ReplayMismatch at the first node that is not what the fold gives, or whose payload is gone.
+    """
+    state = State()
+    pending: deque[Node] = deque()
+    for node in nodes:
+        if node.payload is None:
+            raise ReplayMismatch(node.seq, "its payload was removed, so what follows cannot be recomputed")
+        if not pending:
+            if not is_event(node.payload):
+                raise ReplayMismatch(node.seq, "nothing that happened leads to it")
+            try:
+                event = event_from_payload(node.payload)
+                state, commands = step(state, event)
+            except InterlockError as error:
+                raise ReplayMismatch(node.seq, error.message) from error
+            pending.extend(item.node for item in commands if isinstance(item, cmd.Append))
+        expected = pending.popleft()
+        if difference := _difference(expected, node):
+            raise ReplayMismatch(node.seq, f"its {difference} is not what the policy and the trajectory give")
+        yield Replayed(node=node, state=state, pending=tuple(pending))
+
+
+def _difference(expected: Node, node: ReadNode) -> str:
+    if expected.seq != node.seq:
+        return "position"
+    if expected.kind.value != node.kind:
+        return "kind"
+    if expected.parent != node.parent:
+        return "parent"
+    if expected.actor != node.actor:
+        return "actor"
+    if expected.verdict != node.verdict:
+        return "verdict"
+    if expected.branches != tuple(node.branches):
+        return "branches"
+    if not _same(expected.payload, node.payload):
+        return "payload"
+    return ""
+
+
+def _same(left: object, right: object) -> bool:
+    """Compare JSON values without taking `True` for `1`."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return type(left) is type(right) and left == right

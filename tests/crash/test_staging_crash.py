@@ -1,0 +1,305 @@
+"""A merge that is killed at any point ends, after recovery, as before or as after: never between."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.fakes.staged_edits import fill
+from tests.fakes.staged_tree import Snapshot, StagedTree, killed_by, snapshot
+
+from interlock.staging import apply, copy_tree, plan, prepare, recover, syscalls
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
+
+CHANGING = (
+    (os, "mkdir"),
+    (os, "link"),
+    (os, "symlink"),
+    (os, "rename"),
+    (os, "unlink"),
+    (os, "rmdir"),
+    (os, "write"),
+    (os, "pwrite"),
+    (os, "ftruncate"),
+    (os, "fsync"),
+    (os, "utime"),
+    (os, "chown"),
+    (os, "chmod"),
+    (os, "setxattr"),
+    (os, "removexattr"),
+    (os, "copy_file_range"),
+)
+STAGING_CHANGING = ("renameat2", "syncfs")
+
+
+class Crash(BaseException):
+    """What no `except Exception` or `except OSError` of the product may swallow."""
+
+
+class Fuse:
+    """Counts the calls that change something; at the chosen one, before or after it, it burns."""
+
+    def __init__(self, at: int, burn: Callable[[], None]) -> None:
+        self.count = 0
+        self.at = at
+        self._burn = burn
+
+    def tick(self) -> None:
+        self.count += 1
+        if self.count == self.at:
+            self._burn()
+
+
+@contextmanager
+def fused(fuse: Fuse) -> Iterator[None]:
+    """Put the fuse around every changing call, of `os` and of staging's own system calls."""
+    from interlock.staging import merging, stepping
+
+    places: list[tuple[object, str]] = [*CHANGING]
+    places += [(module, name) for module in (stepping, syscalls) for name in STAGING_CHANGING]
+    places += [(merging, "syncfs")]
+    saved = [(owner, name, getattr(owner, name)) for owner, name in places]
+
+    def wrap(call: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*args: object, **kwargs: object) -> object:
+            fuse.tick()
+            value = call(*args, **kwargs)
+            fuse.tick()
+            return value
+
+        return wrapped
+
+    try:
+        for owner, name, call in saved:
+            setattr(owner, name, wrap(call))
+        yield
+    finally:
+        for owner, name, call in saved:
+            setattr(owner, name, call)
+
+
+def crash() -> None:
+    raise Crash
+
+
+def kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def twenty_effects(top: str) -> None:
+    with open(f"{top}/f0", "a", encoding="ascii") as file:
+        file.write("more")
+    with open(f"{top}/c/f1", "w", encoding="ascii") as file:
+        file.write("less")
+    os.unlink(f"{top}/f1")
+    os.unlink(f"{top}/c/f2")
+    os.chmod(f"{top}/f2", 0o600)
+    os.chmod(f"{top}/e", 0o700)
+    os.setxattr(f"{top}/e/f0", "user.t", b"1")
+    os.mkdir(f"{top}/new")
+    os.mkdir(f"{top}/new/empty")
+    with open(f"{top}/new/n", "w", encoding="ascii") as file:
+        file.write("n")
+    os.link(f"{top}/new/n", f"{top}/new/also")
+    os.link(f"{top}/e/f1", f"{top}/e/also")
+    os.symlink("../f0", f"{top}/new/link")
+    os.rename(f"{top}/a/b", f"{top}/new/moved")
+    os.unlink(f"{top}/new/moved/f0")
+    with open(f"{top}/new/moved/f1", "a", encoding="ascii") as file:
+        file.write("more")
+    os.mkdir(f"{top}/a/b")
+    with open(f"{top}/a/b/again", "w", encoding="ascii") as file:
+        file.write("again")
+    shutil.rmtree(f"{top}/c/d")
+    with open(f"{top}/c/d", "w", encoding="ascii") as file:
+        file.write("was a folder")
+    os.unlink(f"{top}/e/f2")
+    os.mkdir(f"{top}/e/f2")
+    os.rmdir(f"{top}/empty")
+    os.unlink(f"{top}/link")
+    os.symlink("f2", f"{top}/link")
+
+
+class Bench:
+    """One staged tree whose host side is put back before each run."""
+
+    def __init__(self, base: str, kind: str) -> None:
+        self.tree = StagedTree.make(base, kind, lambda top: fill(top, links=False))
+        self.kept = f"{base}/kept"
+        os.mkdir(self.kept)
+        copy_tree(self.tree.lower, self.kept)
+        self.tree.edit(twenty_effects if kind == "redirect" else plain_effects)
+        self.before = self.look()
+        self.changes = self.tree.changes()
+        assert len(self.changes) >= 20
+        self.merge()
+        self.after = self.look()
+        assert self.after != self.before
+        self.reset()
+
+    def look(self) -> Snapshot:
+        return snapshot(self.tree.lower, folder_times=True)
+
+    def reset(self) -> None:
+        shutil.rmtree(self.tree.lower)
+        shutil.rmtree(self.tree.journal, ignore_errors=True)
+        os.mkdir(self.tree.lower)
+        copy_tree(self.kept, self.tree.lower)
+
+    def merge(self) -> None:
+        prepare(plan([self.tree.root], self.changes, self.changes), self.tree.journal)
+        apply(self.tree.journal)
+
+    def check(self, outcome: str, where: object) -> None:
+        want = self.after if outcome == "finished" else self.before
+        assert self.look() == want, where
+        # nothing of ours is left beside the outcome
+        left = [name for name in os.listdir(self.tree.base) if name.startswith(".")]
+        assert left == [], where
+        if os.path.isdir(self.tree.journal):
+            assert set(os.listdir(self.tree.journal)) <= {"outcome"}, where
+
+
+def plain_effects(top: str) -> None:
+    try:
+        twenty_effects(top)
+    except OSError:
+        # without redirects a folder cannot be renamed: as mv does it
+        shutil.copytree(f"{top}/a/b", f"{top}/new/moved")
+        shutil.rmtree(f"{top}/a/b")
+        os.rmdir(f"{top}/empty")
+        shutil.rmtree(f"{top}/c/d")
+
+
+@pytest.fixture
+def scratch() -> Iterator[str]:
+    base = tempfile.mkdtemp(prefix="il-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    yield base
+    shutil.rmtree(base)
+
+
+def count_points(bench: Bench) -> int:
+    fuse = Fuse(0, crash)
+    with fused(fuse):
+        bench.merge()
+    bench.reset()
+    return fuse.count
+
+
+@pytest.mark.parametrize("kind", ["redirect", "plain"])
+def test_a_crash_at_every_changing_call_recovers_to_before_or_after(scratch: str, kind: str) -> None:
+    bench = Bench(scratch, kind)
+    points = count_points(bench)
+    outcomes = {"finished": 0, "rolled-back": 0, "none": 0}
+    for at in range(1, points + 1):
+        with pytest.raises(Crash), fused(Fuse(at, crash)):
+            bench.merge()
+        outcome = recover(bench.tree.journal)
+        outcomes[outcome] += 1
+        bench.check(outcome, at)
+        assert recover(bench.tree.journal) in (outcome, "none" if outcome == "none" else outcome)
+        bench.reset()
+    print(f"{kind}: {points} crash points, {outcomes}")
+    assert outcomes["finished"] > 20
+    assert outcomes["rolled-back"] > 20
+
+
+def test_a_crash_inside_recovery_recovers_as_well(scratch: str) -> None:
+    bench = Bench(scratch, "redirect")
+    points = count_points(bench)
+    tried = 0
+    for at in range(7, points + 1, 11):
+        for second in (1, 2, 3, 5, 9, 17, 33, 65):
+            with pytest.raises(Crash), fused(Fuse(at, crash)):
+                bench.merge()
+            try:
+                with fused(Fuse(second, crash)):
+                    recover(bench.tree.journal)
+            except Crash:
+                tried += 1
+            bench.check(recover(bench.tree.journal), (at, second))
+            bench.reset()
+    assert tried > 50
+
+
+def test_a_crash_while_a_failed_merge_is_taken_back(scratch: str) -> None:
+    """The host takes a place during the merge: the rollback itself is killed at every changing call."""
+    bench = Bench(scratch, "redirect")
+
+    def start() -> None:
+        prepare(plan([bench.tree.root], bench.changes, bench.changes), bench.tree.journal)
+        with open(f"{bench.tree.lower}/new", "w", encoding="ascii") as file:
+            file.write("the host's own")
+        os.utime(f"{bench.tree.lower}/new", ns=(1, 1))
+
+    before = {**bench.before}
+    at = 0
+    while True:
+        at += 1
+        start()
+        host = bench.look()["new"]
+        try:
+            with fused(Fuse(at, crash)):
+                recover(bench.tree.journal)
+            finished = True
+        except Crash:
+            finished = False
+        assert recover(bench.tree.journal) == "rolled-back"
+        seen = bench.look()
+        assert seen.pop("new") == host
+        seen["."] = before["."]  # the host made a file in it
+        assert seen == before, at
+        bench.reset()
+        if finished:
+            break
+    assert at > 30
+
+
+def test_sigkill_for_real(scratch: str) -> None:
+    bench = Bench(scratch, "redirect")
+    points = count_points(bench)
+    for at in range(3, points + 1, max(1, points // 24)):
+
+        def run(at: int = at) -> None:
+            with fused(Fuse(at, kill)):
+                bench.merge()
+
+        assert killed_by(run)
+        bench.check(recover(bench.tree.journal), at)
+        bench.reset()
+
+
+def test_the_intent_is_durable_before_the_first_visible_change(scratch: str) -> None:
+    """Wherever the host differs from before, the log is there and was synced."""
+    bench = Bench(scratch, "redirect")
+    synced: list[str] = []
+    first_visible: list[bool] = []
+    real_fsync, real_rename = os.fsync, os.rename
+    from interlock.staging import stepping
+
+    real_renameat2 = stepping.renameat2
+
+    def fsync(fd: int) -> None:
+        real_fsync(fd)
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+
+    def renameat2(*args: object) -> None:
+        if not first_visible:
+            journal = bench.tree.journal
+            first_visible.append(f"{journal}/wal.new" in synced and synced[-1] == journal)
+            assert bench.look() == bench.before
+        real_renameat2(*args)  # type: ignore[arg-type]
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(os, "fsync", fsync)
+    patch.setattr(stepping, "renameat2", renameat2)
+    try:
+        bench.merge()
+    finally:
+        patch.undo()
+    assert first_visible == [True]
+    assert os.rename is real_rename

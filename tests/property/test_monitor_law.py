@@ -1,0 +1,155 @@
+"""The law and the fold, over generated trajectories: whatever comes, in whatever order it may come."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interlock.model import commands as cmd
+from interlock.model import events as ev
+from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
+from interlock.model.phases import ALLOWED, Phase
+from interlock.model.places import Place, Root
+from interlock.model.verdicts import Decision
+from interlock.monitor import State, event_from_payload, event_payload, step
+from interlock.policy import load_policy
+
+POLICY = load_policy(None, filename="coding")
+
+PATHS = st.sampled_from(
+    ["a.py", "src/b.py", ".git/hooks/pre-commit", ".github/workflows/ci.yml", ".env", "x\\x0ay", "Makefile"]
+)
+STAMPS = st.builds(
+    FileStamp,
+    type=st.sampled_from(FileType),
+    mode=st.integers(0, 0o7777),
+    uid=st.just(0),
+    gid=st.just(0),
+    size_bytes=st.integers(0, 2**40),
+    digest=st.sampled_from(["", "ab" * 32]),
+)
+PLACES = st.builds(Place, root=st.just("workspace"), path=PATHS)
+CHANGES = st.builds(
+    FileChange,
+    kind=st.sampled_from([ChangeKind.CREATE, ChangeKind.MODIFY, ChangeKind.DELETE]),
+    place=PLACES,
+    after=STAMPS | st.none(),
+    before=STAMPS | st.none(),
+    after_text=st.none() | st.text(max_size=20).filter(str.isprintable),
+)
+IDS = st.integers(1, 12).map(lambda n: f"e{n}")
+ANSWERS = st.builds(
+    ev.Answer, effect_id=IDS, decision=st.sampled_from(Decision), reason=st.sampled_from(["", "no"])
+)
+
+
+def events(allowed: frozenset[type], released: tuple[str, ...]) -> st.SearchStrategy[ev.Event]:
+    reads = st.builds(
+        ev.FileRead,
+        place=PLACES,
+        opened=st.integers(0, 9),
+        closed=st.integers(9, 20),
+        staged=st.booleans(),
+        text=st.none() | st.just("KEY=1"),
+    )
+    writes = st.builds(ev.FileWrite, place=PLACES, opened=st.integers(0, 9), closed=st.integers(9, 20))
+    by_type: dict[type, st.SearchStrategy[ev.Event]] = {
+        ev.TaskGiven: st.builds(
+            ev.TaskGiven,
+            run_id=st.just("r"),
+            task=st.sampled_from(["", "edit Makefile"]),
+            argv=st.just(("agent",)),
+            started_at_ns=st.just("1"),
+        ),
+        ev.BoundaryStood: st.builds(
+            ev.BoundaryStood,
+            roots=st.just((Root(name="workspace", path="/w"),)),
+            standing=st.sampled_from(ev.Standing),
+            staging=st.sampled_from(ev.Staging),
+            oracle=st.sampled_from(["strict", "human", "hold"]),
+            policy_name=st.just("coding"),
+            policy_digest=st.just(sha256(POLICY.text.encode()).hexdigest()),
+            policy_text=st.just(POLICY.text),
+            receipt=st.just((("seccomp", "00"),)),
+            degraded=st.just(()),
+            file_events=st.just("fanotify"),
+        ),
+        ev.ActivityObserved: st.builds(
+            ev.ActivityObserved,
+            reads=st.lists(reads, max_size=2).map(tuple),
+            writes=st.lists(writes, max_size=2).map(tuple),
+        ),
+        ev.ActivityLost: st.builds(ev.ActivityLost, reason=st.just("overflow")),
+        ev.CommandExited: st.builds(
+            ev.CommandExited, code=st.integers(0, 3), signal=st.just(0), ended_at_ns=st.just("2")
+        ),
+        ev.ChangesListed: st.builds(
+            ev.ChangesListed, changes=st.lists(CHANGES, max_size=4).map(tuple), last=st.booleans()
+        ),
+        ev.OracleAnswered: st.builds(
+            ev.OracleAnswered,
+            oracle=st.just("human"),
+            answers=st.lists(ANSWERS, max_size=4).map(tuple),
+            fault=st.sampled_from(["", "boom"]),
+            leave_open=st.booleans(),
+        ),
+        ev.IntentRecorded: st.just(ev.IntentRecorded(released=released)),
+        ev.ScopeCommitted: st.just(ev.ScopeCommitted(applied=released)),
+        ev.CommitFailed: st.builds(ev.CommitFailed, reason=st.just("EIO"), rolled_back=st.booleans()),
+        ev.ScopeDiscarded: st.just(ev.ScopeDiscarded()),
+        ev.Interrupted: st.just(ev.Interrupted(trigger="stopped", detail="")),
+        ev.Resumed: st.builds(
+            ev.Resumed,
+            oracle=st.just("principal"),
+            selection=st.sampled_from([(), ("workspace:src",)]),
+            resumed_at_ns=st.just("3"),
+        ),
+        ev.DiscardRequested: st.just(ev.DiscardRequested(requested_at_ns="3")),
+        ev.Faulted: st.just(ev.Faulted(where="x", reason="y")),
+    }
+    return st.one_of([by_type[kind] for kind in sorted(allowed, key=lambda kind: kind.__name__)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
+    state = State()
+    intended: tuple[str, ...] | None = None
+    refused_by_rule: set[str] = set()
+    seqs: list[int] = []
+    history: list[ev.Event] = []
+    for _ in range(data.draw(st.integers(4, 25))):
+        allowed = ALLOWED[state.phase]
+        if not allowed:
+            break
+        event = data.draw(events(allowed, state.released))
+        history.append(event)
+        if isinstance(event, ev.IntentRecorded):
+            intended = event.released
+        state, commands = step(state, event)
+        refused_by_rule |= {
+            item.effect.id for item in state.decided() if item.verdict.decision is Decision.REFUSE
+        }
+        for command in commands:
+            if isinstance(command, cmd.Append):
+                seqs.append(command.node.seq)
+                assert command.node.parent is None or command.node.parent < command.node.seq
+            if isinstance(command, cmd.Commit):
+                assert command.released == intended, "a commit without its recorded intent"
+                assert not refused_by_rule & set(command.released), "a refusal was overturned"
+            if isinstance(command, cmd.RecordIntent):
+                intended = None
+    assert seqs == list(range(len(seqs)))
+    again = State()
+    for event in history:
+        assert event_from_payload(event_payload(event)) == event
+        again, _ = step(again, event_from_payload(event_payload(event)))
+    assert again.phase is state.phase
+    assert again.released == state.released
+    assert again.next_seq == state.next_seq
+
+
+def test_every_phase_but_the_last_can_be_left() -> None:
+    assert [phase for phase in Phase if not ALLOWED[phase]] == [Phase.CLOSED]
