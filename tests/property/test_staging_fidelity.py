@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.fakes.staged_edits import EDITS, Edit, fill, make
 from tests.fakes.staged_tree import KINDS, StagedTree, snapshot
 
+from interlock.model.dependencies import requirements
 from interlock.model.effects import FileChange
 from interlock.staging import StagedRoot, apply, copy_tree, plan, prepare
-from interlock.staging.dependencies import requirements
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
 

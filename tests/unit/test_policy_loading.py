@@ -75,7 +75,7 @@ def test_every_key_is_read() -> None:
     assert policy.limits.open_files == 65536
     assert policy.limits.memory_bytes == 2 * 2**30
     assert policy.limits.file_size_bytes == 100
-    assert '@id("line-25") permit' in policy.cedar
+    assert '@id("line-24") permit' in policy.cedar
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ MISTAKES = [
     ("version: 1\n---\nversion: 1", 2, 1, "second document", "one policy"),
     ("- a", 1, 1, "mapping", "version: 1"),
     ("version: 1\nx: \x01", 2, 4, "character", "UTF-8"),
-    ("version: 1\nx: " + "[" * 20 + "]" * 20, 2, 11, "deeper", "depth"),
+    ("version: 1\nx: " + "[" * 20 + "]" * 20, 2, 12, "deeper", "depth"),
     ("{version: 1}", 1, 1, "cannot be written", "preset: coding@1"),
     ("version: 1\ncedar: >\n  permit(principal, action, resource);", 2, 8, "folded", "cedar: |"),
     ("version: 1\ncedar: [1]", 2, 8, "text", "cedar: |"),
@@ -243,7 +243,7 @@ def test_explain_says_each_part() -> None:
         "~/.claude",
     ):
         assert part in text
-    for part in ("PATH", "hidden: ~/mail", "at most 7 processes", "forbid mine", "permit line-25"):
+    for part in ("PATH", "hidden: ~/mail", "at most 7 processes", "forbid mine", "permit line-24"):
         assert part in text
     assert all("\n" not in line for line in lines)
 

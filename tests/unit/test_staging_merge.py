@@ -286,9 +286,8 @@ def test_a_staged_file_that_changed_after_the_listing_is_refused(scratch: str) -
 def test_two_recoveries_at_once_do_not_meet(scratch: str) -> None:
     tree, changes = staged(scratch, many)
     prepare(full_plan(tree, changes), tree.journal)
-    with locked(tree.journal, create=False):
-        with pytest.raises(StuckError, match="another process"):
-            in_child(lambda: recover(tree.journal))
+    with locked(tree.journal, create=False), pytest.raises(StuckError, match="another process"):
+        in_child(lambda: recover(tree.journal))
     assert recover(tree.journal) == "finished"
     assert recover(tree.journal) == "finished"
     forget(tree.journal)

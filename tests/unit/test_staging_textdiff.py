@@ -56,9 +56,7 @@ def test_what_is_no_text_is_said_with_size_and_digest(tmp_path: Path) -> None:
 
 def test_nothing_in_a_file_or_name_reaches_the_terminal_raw(tmp_path: Path) -> None:
     _, upper, root = sides(tmp_path)
-    (upper / "evil\x1b[2J\n+++ b/fake").with_name("evil\x1b[2J\nfake").write_text(
-        "\x1b]0;title\x07\r\u202e\x9b31m fine\ttab", encoding="utf-8"
-    )
+    (upper / "evil\x1b[2J\nfake").write_text("\x1b]0;title\x07\r\u202e\x9b31m fine\ttab", encoding="utf-8")
     text = unified_diff(root, only(root), limit_bytes=1000)
     assert all(char.isprintable() or char in "\n\t" for char in text)
     assert "\\x1b]0;title\\x07\\x0d" in text

@@ -34,7 +34,7 @@ def main(words: list[str]) -> int:
     elif arguments.action == "check":
         print(f"{loaded.name}: no mistake found ({loaded.digest[:12]})")
     else:
-        print(policy.explain(loaded))
+        print("\n".join(policy.explain(loaded)))
     return 0
 
 

@@ -47,6 +47,8 @@ class State:
     proposed: int = 0
     batches: tuple[tuple[Decided, ...], ...] = ()
     selection: tuple[str, ...] = ()
+    selected: frozenset[str] | None = None
+    """The effects to resolve now, with all that they need; None for every one."""
     released: tuple[str, ...] = ()
     refused: tuple[Decided, ...] = ()
     committed: int = 0
@@ -71,9 +73,12 @@ class State:
 
     def selects(self, effect: Effect) -> bool:
         """Tell whether the effect is to be resolved now (`apply RUN PATH…`), or stays held."""
-        if not self.selection:
-            return True
+        return self.selected is None or effect.id in self.selected
+
+    def names(self, effect: Effect) -> bool:
+        """Tell whether the selection names the effect's place or a folder above it."""
         return any(
-            effect.object == wanted or effect.object.startswith(wanted.rstrip("/") + "/")
+            effect.object == wanted or wanted.endswith(":") or effect.object.startswith(wanted + "/")
             for wanted in self.selection
+            if effect.object.startswith(wanted)
         )

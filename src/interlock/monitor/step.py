@@ -18,8 +18,9 @@ from interlock.model.errors import InterlockError
 from interlock.model.nodes import Node, NodeKind
 from interlock.model.phases import ALLOWED, Phase
 from interlock.model.verdicts import Decision, Guard, SemanticException, Verdict
+from interlock.monitor.closure import needs_of, unmet, with_needed
 from interlock.monitor.codec import event_payload, plain
-from interlock.monitor.exceptions import refused_by_oracle
+from interlock.monitor.exceptions import refused_by_oracle, refused_with
 from interlock.monitor.state import Decided, State
 from interlock.policy import Knowledge, characterise, decide, load_policy
 
@@ -273,6 +274,10 @@ def _blocked_node(out: _Writing, item: Decided, exception: SemanticException) ->
 
 def _scope_ready(state: State, out: _Writing) -> tuple[State, Commands]:
     """All effects are decided: resolve the scope, or leave it open."""
+    if state.selection:
+        items = state.decided()
+        named = {item.effect.id for item in items if state.names(item.effect)}
+        state = replace(state, selected=with_needed(named, needs_of(items)))
     if state.oracle == "hold":
         return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
     deferred = state.with_decision(Decision.DEFER)
@@ -312,11 +317,19 @@ def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Com
 def _resolve(state: State, out: _Writing, released: tuple[str, ...]) -> tuple[State, Commands]:
     """Commit what policy and oracle released, as one; with nothing to commit, drop the staged copy."""
     chosen = set(released)
+    chosen |= {item.effect.id for item in state.with_decision(Decision.RELEASE)}
+    items = state.decided()
+    fallen = unmet(chosen, needs_of(items))
+    refused: list[Decided] = []
+    for item in items:
+        if item.effect.id in fallen:
+            exception = refused_with(item.effect, fallen[item.effect.id])
+            verdict = replace(item.verdict, decision=Decision.REFUSE, exception=exception)
+            refused.append(replace(item, verdict=verdict))
+            _blocked_node(out, item, exception)
+    state = replace(state, next_seq=out.seq, refused=(*state.refused, *refused))
     everything = tuple(
-        item.effect.id
-        for item in state.decided()
-        if item.effect.id in chosen
-        or (item.verdict.decision is Decision.RELEASE and state.selects(item.effect))
+        item.effect.id for item in items if item.effect.id in chosen and item.effect.id not in fallen
     )
     if not everything:
         return _nothing_to_commit(state, out)
@@ -334,7 +347,9 @@ def _resolve(state: State, out: _Writing, released: tuple[str, ...]) -> tuple[St
 
 def _nothing_to_commit(state: State, out: _Writing) -> tuple[State, Commands]:
     if state.selection:
-        return replace(state, phase=Phase.HELD, selection=(), next_seq=out.seq), out.then(cmd.Hold())
+        return replace(state, phase=Phase.HELD, selection=(), selected=None, next_seq=out.seq), out.then(
+            cmd.Hold()
+        )
     return replace(state, phase=Phase.DISCARDING, next_seq=out.seq), out.then(*_notices(state), cmd.Discard())
 
 
@@ -367,7 +382,7 @@ def _scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Com
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
     state = replace(state, next_seq=out.seq, committed=state.committed + len(event.applied))
     if state.selection:
-        return replace(state, phase=Phase.HELD, selection=(), released=()), out.then(
+        return replace(state, phase=Phase.HELD, selection=(), selected=None, released=()), out.then(
             *_notices(state), cmd.Hold()
         )
     return replace(state, phase=Phase.DISCARDING), out.then(*_notices(state), cmd.Discard())
@@ -377,7 +392,7 @@ def _commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Command
     out = _Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     if event.rolled_back:
-        state = replace(state, phase=Phase.HELD, released=(), selection=(), next_seq=out.seq)
+        state = replace(state, phase=Phase.HELD, released=(), selection=(), selected=None, next_seq=out.seq)
     else:
         # `released` stays: recovery needs to know what the unfinished merge was.
         state = replace(state, phase=Phase.STUCK, next_seq=out.seq)
@@ -410,7 +425,7 @@ def _interrupted(state: State, event: ev.Interrupted) -> tuple[State, Commands]:
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     state = replace(state, next_seq=out.seq, interruption=event.trigger)
     if state.phase is Phase.ASKED:
-        return _nothing_to_commit(replace(state, selection=()), out)
+        return _nothing_to_commit(replace(state, selection=(), selected=None), out)
     return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
 
 
@@ -421,19 +436,24 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
     if not interruption and state.phase is not Phase.HELD:
         interruption = f"cut off while {state.phase.value}"
     state = replace(
-        state, oracle=event.oracle, selection=event.selection, interruption=interruption, next_seq=out.seq
+        state,
+        oracle=event.oracle,
+        selection=event.selection,
+        selected=None,
+        interruption=interruption,
+        next_seq=out.seq,
     )
     if state.policy is None:
-        return _nothing_to_commit(replace(state, selection=()), out)
+        return _nothing_to_commit(replace(state, selection=(), selected=None), out)
     return _listing(state, out)
 
 
 def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State, Commands]:
     out = _Writing(state)
     out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
-    return replace(state, phase=Phase.DISCARDING, discarding=True, selection=(), next_seq=out.seq), out.then(
-        cmd.Discard()
-    )
+    return replace(
+        state, phase=Phase.DISCARDING, discarding=True, selection=(), selected=None, next_seq=out.seq
+    ), out.then(cmd.Discard())
 
 
 def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
@@ -443,7 +463,7 @@ def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
     state = replace(state, next_seq=out.seq, interruption=f"fault in {event.where}")
     match state.phase:
         case Phase.ASKED:
-            return _nothing_to_commit(replace(state, selection=()), out)
+            return _nothing_to_commit(replace(state, selection=(), selected=None), out)
         case Phase.COMMITTING:
             return replace(state, phase=Phase.STUCK), out.then(cmd.Hold())
         case _:

@@ -12,7 +12,7 @@ from interlock.policy.vocabulary import ACTIONS, CONTEXT, SCHEMA
 _TOKEN = re.compile(r"//[^\n]*|\"(?:\\.|[^\"\\])*\"|;", re.DOTALL)
 _ID = re.compile(r"@id\s*\(\s*\"((?:\\.|[^\"\\])*)\"\s*\)")
 _HEAD = re.compile(r"(?:\s+|//[^\n]*(?:\n|$))*")
-_QUOTED = re.compile(r"`([^`]+)`")
+_QUOTED = re.compile(r"`([^`]+)`|: (\w+)$")
 _GOOD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,79}")
 
 
@@ -114,7 +114,7 @@ def _check_syntax(statement: Statement, parse: Callable[[str], object]) -> None:
     hint = "each rule reads `permit(principal, action, resource) when { … };` or `forbid(…) …;`"
     if not statement.text.endswith(";"):
         hint = "end the rule with `;`"
-    lines = statement.text.split("\n")
+    lines = statement.text.rstrip().split("\n")
     if message == "unexpected end of input":
         last = len(lines) - 1
         raise CedarMistake(
@@ -132,14 +132,23 @@ def _check_syntax(statement: Statement, parse: Callable[[str], object]) -> None:
             if str(failure) == message:
                 bad = number
                 break
-    word = _QUOTED.search(message)
-    at = max(lines[bad].find(word.group(1)), 0) if word else len(lines[bad]) - len(lines[bad].lstrip())
+    word = _named_in(message)
+    at = lines[bad].find(word) if word else -1
+    if at < 0:
+        # Nothing to point at (a part that is missing): the rule's own beginning.
+        raise _at(statement, f"Cedar: {message}", hint)
     raise CedarMistake(
         f"Cedar: {message}",
         line=statement.line + bad,
         column=at + (statement.column if bad == 0 else 0),
         hint=hint,
     )
+
+
+def _named_in(message: str) -> str:
+    """Return the word of the rule that the engine's message names, "" if it names none."""
+    word = _QUOTED.search(message)
+    return next(filter(None, word.groups())) if word else ""
 
 
 def _check_words(text: str, statements: list[Statement], errors: Sequence[object]) -> None:
@@ -172,5 +181,4 @@ def _suspect(message: str) -> tuple[str, str]:
         near = get_close_matches(attribute.group(1), CONTEXT, 1, 0.5)
         known = f"the context holds {', '.join(CONTEXT)}"
         return attribute.group(1), f"did you mean `context.{near[0]}`?" if near else known
-    word = _QUOTED.search(message)
-    return word.group(1) if word else "", "see docs/policy.md for the types of the context's attributes"
+    return _named_in(message), "see docs/policy.md for the types of the context's attributes"

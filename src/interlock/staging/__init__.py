@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from interlock.staging.copying import copy_tree
-    from interlock.staging.dependencies import dependents
     from interlock.staging.errors import ConflictError, MergeFailedError
     from interlock.staging.listing import count_below, list_changes
     from interlock.staging.merging import apply, forget, prepare, recover
@@ -25,7 +24,6 @@ __all__ = [
     "apply",
     "copy_tree",
     "count_below",
-    "dependents",
     "discard",
     "forget",
     "list_changes",
@@ -44,7 +42,6 @@ _HOMES = {
     "apply": "merging",
     "copy_tree": "copying",
     "count_below": "listing",
-    "dependents": "dependencies",
     "discard": "removing",
     "forget": "merging",
     "list_changes": "listing",

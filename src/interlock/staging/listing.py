@@ -5,10 +5,10 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from interlock.model.dependencies import PathMap
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, Hazard
 from interlock.model.errors import IntegrityError
 from interlock.model.places import path_bytes, path_text
-from interlock.staging.dependencies import PathMap
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
 from interlock.staging.outward import LinkTracer
 from interlock.staging.roots import StagedRoot

@@ -1,9 +1,8 @@
 """Which changes need which others: a pure question, answered without a file system."""
 
+from interlock.model.dependencies import PathMap, dependents, requirements
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.places import Place
-from interlock.staging import dependents
-from interlock.staging.dependencies import PathMap, requirements
 
 FOLDER = FileStamp(type=FileType.DIRECTORY, mode=0o755, uid=0, gid=0, size_bytes=0)
 FILE = FileStamp(type=FileType.FILE, mode=0o644, uid=0, gid=0, size_bytes=1)
