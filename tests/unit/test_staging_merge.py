@@ -412,3 +412,19 @@ def test_a_user_removes_and_moves_folders_that_are_closed_for_writing(scratch: s
     assert after == before
     tree.merge()
     assert not os.path.exists(f"{tree.lower}/a")
+
+
+def test_a_folder_that_loses_one_to_a_move_and_then_goes_itself(scratch: str) -> None:
+    for name, end in (("gone", None), ("replaced", "a file now")):
+        os.mkdir(f"{scratch}/{name}")
+
+        def work(top: str, end: str | None = end) -> None:
+            os.rename(f"{top}/a/b/deep", f"{top}/c/kept")
+            shutil.rmtree(f"{top}/a")
+            if end is not None:
+                write(f"{top}/a", end)
+
+        tree, _ = staged(f"{scratch}/{name}", work)
+        seen = tree.edit(lambda top: snapshot(top, links=False))
+        tree.merge()
+        assert snapshot(tree.lower, links=False) == seen

@@ -1,21 +1,17 @@
-"""Semantic exceptions for refusals that no guard made: an oracle's, a fault's, a discard's.
+"""Semantic exceptions for refusals that no guard made: an oracle's, and those that fall with another.
 
 Source: AgentVisor, semantic exception (type, violated_rule, rationale, constraints, allowed_objective).
 """
 
 from interlock.model.effects import Effect
 from interlock.model.verdicts import ExceptionType, SemanticException, Verdict
+from interlock.policy import exception_for
 
 
 def refused_by_oracle(effect: Effect, verdict: Verdict, oracle: str, reason: str) -> SemanticException:
     """Return what the agent is told when a deferred effect was refused at the scope's end."""
-    return SemanticException(
-        type=ExceptionType.PROVENANCE,
-        violated_rule=f"deferred: {verdict.reason}",
-        rationale=f"{oracle} did not release it" + (f": {reason}" if reason else ""),
-        constraints=tuple(facet.reason for facet in effect.facets),
-        allowed_objective="go on without this change, or have the task name it",
-    )
+    why = [facet.reason for facet in effect.facets[:1]] + [verdict.reason, f"{oracle} did not release it"]
+    return exception_for(effect, verdict, "; ".join(why) + (f": {reason}" if reason else ""))
 
 
 def refused_with(effect: Effect, needed: str) -> SemanticException:

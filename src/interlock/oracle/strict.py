@@ -11,13 +11,13 @@ class Strict:
     name = "strict"
 
     def resolve(self, question: Question) -> OracleAnswered:
-        """Refuse each deferred effect, with the reason why it was not vouched for."""
+        """Refuse each deferred effect."""
         answers = tuple(
             Answer(
                 effect_id=effect.id,
                 decision=Decision.REFUSE,
-                reason="nobody was asked (strict): " + (verdict.reason or "nothing vouches for it"),
+                reason="nobody was asked",
             )
-            for effect, verdict in question.deferred
+            for effect, _verdict in question.deferred
         )
         return sanity(OracleAnswered(oracle=self.name, answers=answers), question)

@@ -150,7 +150,7 @@ def _doubt(effect: Effect, missing: tuple[str, ...], permits: tuple[str, ...]) -
                 f"it is a hazard ({', '.join(hazard.value for hazard in hazards)}) that nothing vouches for"
             )
         if effect.facets:
-            return f"{effect.facets[0].reason}; the task does not name it"
+            return "it runs, or steers what runs, and the task does not name it"
         return f"no trusted source names its {' or '.join(missing)}"
     if effect.carried > effect.clearance:
         carried, clearance = effect.carried.name.lower(), effect.clearance.name.lower()

@@ -162,6 +162,9 @@ class _RootPlanner:
         self._pending_links: list[int] = []
         self._changed: dict[str, FileChange] = {_path(change.place): change for change in changes}
         self._adjusted: dict[str, Adjust] = {}
+        self._replaced = {
+            host_path(_path(c.place), self._map) for c in changes if c.kind is ChangeKind.REPLACE
+        }
         self._gone = {host_path(_path(c.place), self._map) for c in changes if c.kind is ChangeKind.DELETE}
         self._listed = listed
         self._linked: dict[int, str] | None = None
@@ -353,7 +356,7 @@ class _RootPlanner:
             host = None if folder in self._units else self._host_folder(old)
             if host is not None:
                 self._restore(restores, old, host)
-                if upper is None:
+                if upper is None and not self._goes(old):
                     # another name of a linked file lies here; the folder itself was not changed
                     upper = host
             if upper is None or not stat.S_ISDIR(upper.st_mode) or folder in self._adjusted:
@@ -376,6 +379,14 @@ class _RootPlanner:
                 self._restore(restores, _parent(take.path), host)
         self.adjusts = tuple(sorted(self._adjusted.values(), key=lambda adjust: -_depth(adjust.path)))
         self.restores = tuple(sorted(restores.values(), key=lambda adjust: -_depth(adjust.path)))
+
+    def _goes(self, path: str) -> bool:
+        """Say whether a host folder goes away with a released removal, at it or above it."""
+        while path:
+            if path in self._gone or path in self._replaced:
+                return True
+            path = _parent(path)
+        return False
 
     def _restore(self, restores: dict[str, Adjust], folder: str, host: os.stat_result) -> None:
         before = _attributes(host, None)
