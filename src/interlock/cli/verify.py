@@ -10,7 +10,7 @@ from interlock.cli.output import Ink, parser, print_json, safe
 from interlock.model.errors import InputError
 
 if TYPE_CHECKING:
-    from interlock.verify.report import Report
+    from interlock.verify.report import Report, WitnessedHead
 
 
 def main(words: list[str]) -> int:
@@ -28,11 +28,19 @@ def main(words: list[str]) -> int:
         "--replay", action="store_true", help="recompute every verdict from the recorded events"
     )
     form.add_argument("--nonce", default="", help="the nonce that the run must carry")
+    form.add_argument("--key", default="", metavar="HEX", help="the key that must have signed it")
+    form.add_argument("--witness", metavar="FILE", help="signed heads kept apart: an older heads.note")
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
     from interlock.verify import verify_path
 
-    report = verify_path(_path(arguments.run), replay=arguments.replay, expected_nonce=arguments.nonce)
+    report = verify_path(
+        _path(arguments.run),
+        expected_nonce=arguments.nonce,
+        expected_key=arguments.key,
+        witness=_witness(arguments.witness),
+        replay=arguments.replay,
+    )
     if arguments.json:
         from interlock.monitor.codec import plain
 
@@ -40,6 +48,12 @@ def main(words: list[str]) -> int:
     else:
         _print(report)
     return {"complete": 0, "unfinished": 1}.get(report.verdict, 4)
+
+
+def _witness(path: str | None) -> tuple[WitnessedHead, ...]:
+    from interlock.verify import read_witness
+
+    return read_witness(path) if path is not None else ()
 
 
 def _path(given: str) -> str:

@@ -225,6 +225,8 @@ def _watch(
         if isinstance(activity, ev.ActivityObserved):
             activity = with_content(activity, folder.folders, request.policy.declares)
         performer.feed(activity)
+        # What a killed monitor has not signed is lost to the evidence.
+        performer.ledger.sign()
 
     try:
         return sandbox.run(observe)
