@@ -281,7 +281,7 @@ def test_the_intent_is_durable_before_the_first_visible_change(scratch: str) -> 
     real_fsync, real_rename = os.fsync, os.rename
     from interlock.staging import stepping
 
-    real_renameat2 = stepping.renameat2
+    real_renameat2 = syscalls.renameat2
 
     def fsync(fd: int) -> None:
         real_fsync(fd)

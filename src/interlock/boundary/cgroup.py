@@ -4,9 +4,9 @@ import contextlib
 import itertools
 import os
 import time
-from dataclasses import dataclass
 
 from interlock.boundary.plan import Limits
+from interlock.model.records import dataclass
 
 _PREFIX = "interlock-"
 _numbers = itertools.count(1)

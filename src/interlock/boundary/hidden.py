@@ -1,7 +1,8 @@
 """What a command never sees unless the policy exposes it: the default list, as data."""
 
 import os
-from dataclasses import dataclass
+
+from interlock.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ import select
 import signal
 import socket
 import struct
-from dataclasses import dataclass
 from typing import NoReturn
 
 from interlock.boundary import bpf, capabilities, kernel, landlock, layout, mounts
 from interlock.boundary.plan import SandboxPlan
+from interlock.model.records import dataclass
 
 FORWARDED = frozenset(
     (

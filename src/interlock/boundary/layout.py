@@ -2,11 +2,11 @@
 
 import os
 import stat
-from dataclasses import dataclass
 
 from interlock.boundary import hidden
 from interlock.boundary.plan import SandboxPlan
 from interlock.model.errors import BoundaryError, InputError
+from interlock.model.records import dataclass
 
 STATIC_FOLDERS = frozenset(
     ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu")

@@ -1,7 +1,9 @@
 """What a sandbox is asked to be, and what it answers: the data of this room."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from interlock.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

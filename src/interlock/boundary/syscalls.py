@@ -1,7 +1,8 @@
 """The system-call policy as data: what is refused, and why (x86_64)."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from interlock.model.records import dataclass
 
 
 class Rule(Enum):

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 
 from interlock.cli import demo_files
 from interlock.cli.output import Ink, parser, print_json, safe
 from interlock.model.errors import IntegrityError
+from interlock.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

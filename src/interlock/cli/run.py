@@ -166,9 +166,7 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
     if outcome.interruption:
         lines.append(ink.bad(f"interrupted: {outcome.interruption}"))
     for effect_id, place, exception in resolution.refusals[:20]:
-        lines.append(
-            f"{ink.decision('refuse')} {effect_id} {safe(place)}: {safe(exception.rationale)}"
-        )
+        lines.append(f"{ink.decision('refuse')} {effect_id} {safe(place)}: {safe(exception.rationale)}")
     if len(resolution.refusals) > 20:
         lines.append(f"… and {len(resolution.refusals) - 20} more: interlock show {outcome.run_id}")
     for place in resolution.skipped:

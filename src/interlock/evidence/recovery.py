@@ -9,7 +9,6 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO
 
@@ -17,6 +16,7 @@ from interlock.evidence import encoding
 from interlock.evidence.encoding import HEAD_SIZE_BYTES, SEGMENT_NODES, StructureTree
 from interlock.evidence.keys import SigningKey
 from interlock.model.errors import IntegrityError
+from interlock.model.records import dataclass
 
 _HEADER = re.compile(
     rb'\{"actor":"[^"]*","after":"([0-9a-f]{64})",(?:"bind":\{[^{}]*\},)?"body":"([0-9a-f]{64})",'

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from interlock.model.effects import Effect
 from interlock.model.phases import Phase
 from interlock.model.places import Root
+from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision, Verdict
 from interlock.policy import Knowledge, Policy
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -13,6 +12,7 @@ from interlock.model.effects import Effect
 from interlock.model.errors import InputError
 from interlock.model.events import Answer, OracleAnswered
 from interlock.model.places import WORKSPACE
+from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
 from interlock.oracle.question import Question, sanity
 

@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from heapq import heappop, heappush
 
 from interlock.model.effects import Effect, FileType
+from interlock.model.records import dataclass
 from interlock.model.verdicts import Verdict
 from interlock.oracle.shown import shown
 

@@ -5,12 +5,13 @@ can overturn a refusal, answer what was not asked, or release by silence or nons
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from interlock.model.effects import Effect
 from interlock.model.errors import InterlockError
 from interlock.model.events import Answer, OracleAnswered
+from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision, Verdict
 
 _REASON_CHARACTERS = 1000

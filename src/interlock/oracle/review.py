@@ -6,10 +6,11 @@ counts. Nothing is released without that confirmation.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
+from interlock.model.records import dataclass
 from interlock.oracle.describe import action, diff_lines, explanation, reasons
 from interlock.oracle.listing import Item, Row, fold, kinds, kinds_of, ranges, select, with_parents
 from interlock.oracle.question import Question

@@ -5,8 +5,8 @@ The engine reports mistakes without a line, so statements are cut apart here and
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from interlock.model.records import dataclass
 from interlock.policy.vocabulary import ACTIONS, CONTEXT, SCHEMA
 
 _TOKEN = re.compile(r"//[^\n]*|\"(?:\\.|[^\"\\])*\"|;", re.DOTALL)

@@ -1,9 +1,8 @@
 """The policy as data: what a policy file declares."""
 
-from dataclasses import dataclass
-
 from interlock.model.labels import Confidentiality
 from interlock.model.places import WORKSPACE, Place
+from interlock.model.records import dataclass
 from interlock.policy.globs import matcher
 
 EVERY_ROOT = "*"

@@ -5,10 +5,11 @@ tags and duplicate keys are mistakes here, for each lets a file say something el
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from interlock.model.errors import PolicyError
+from interlock.model.records import dataclass
 
 Scalar = str | int | bool | None
 Tree = Any

@@ -1,11 +1,11 @@
 """Executable effects: which changes run, or steer something that runs."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from interlock.model.effects import ChangeKind, Facet, FileChange, FileType
 from interlock.model.places import Place
+from interlock.model.records import dataclass
 from interlock.policy import contents
 from interlock.policy.declaration import full_path
 from interlock.policy.executable_table import LINK, OTHER_KINDS, TABLE, UNJUDGED, VENDORED, Entry

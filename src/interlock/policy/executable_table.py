@@ -3,7 +3,7 @@
 docs/executable-effects.md is written from this table.
 """
 
-from dataclasses import dataclass
+from interlock.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

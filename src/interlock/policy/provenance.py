@@ -4,10 +4,11 @@ Source: KAIROS, labels and relabelling at the boundary.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.model.events import FileRead
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
+from interlock.model.records import dataclass
 from interlock.policy.declaration import Policy
 from interlock.policy.matching import tokens_of
 

@@ -5,10 +5,10 @@ Source: Cedar's semantics, but that an error in any rule, `permit` or `forbid`, 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from interlock.model.records import dataclass
 from interlock.policy.vocabulary import AGENT, CONTEXT
 
 Context = dict[str, str | int | bool | list[str]]

@@ -16,11 +16,11 @@ import fcntl
 import os
 import secrets
 import time
-from dataclasses import dataclass
 
 from interlock.model.errors import InputError, IntegrityError
 from interlock.model.events import Staging, Standing
 from interlock.model.places import Root, path_bytes, path_text
+from interlock.model.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Nothing else keeps state: what a crash left is what the ledger and the staged fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from interlock import staging
 from interlock.evidence import LedgerWriter
@@ -14,6 +13,7 @@ from interlock.model import events as ev
 from interlock.model.errors import InputError, IntegrityError
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
+from interlock.model.records import dataclass
 from interlock.monitor import State
 from interlock.oracle import Oracle
 from interlock.runtime import folders as runs

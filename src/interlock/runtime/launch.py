@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from interlock import boundary
 from interlock.evidence import LedgerWriter
 from interlock.model import events as ev
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.places import WORKSPACE, path_text
+from interlock.model.records import dataclass
 from interlock.oracle import Oracle
 from interlock.policy import Policy
 from interlock.runtime import folders as runs

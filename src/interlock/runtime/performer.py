@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from interlock import staging
@@ -21,6 +21,7 @@ from interlock.model.effects import Effect, FileChange
 from interlock.model.errors import InterlockError, StuckError
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
+from interlock.model.records import dataclass
 from interlock.model.verdicts import SemanticException
 from interlock.monitor import State, step
 from interlock.oracle import Oracle, Question, ask

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 from interlock.model import events as ev
 from interlock.model.effects import Effect
 from interlock.model.phases import Phase
+from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.monitor import Decided, event_from_payload, is_event
 from interlock.runtime import folders as runs

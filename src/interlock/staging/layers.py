@@ -5,11 +5,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from interlock.model.errors import IntegrityError
 from interlock.model.events import Staging
 from interlock.model.places import Place, path_text
+from interlock.model.records import dataclass
 from interlock.staging.errors import ConflictError
 from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
 from interlock.staging.stamps import check_depth, lent_mode, open_folder

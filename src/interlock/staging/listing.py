@@ -3,12 +3,13 @@
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from interlock.model.dependencies import PathMap
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, Hazard
 from interlock.model.errors import IntegrityError
 from interlock.model.places import path_bytes, path_text
+from interlock.model.records import dataclass
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
 from interlock.staging.outward import LinkTracer
 from interlock.staging.roots import StagedRoot

@@ -3,12 +3,12 @@
 import os
 import stat
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from interlock.model.dependencies import PathMap, host_path, unmet
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.errors import InputError, IntegrityError
 from interlock.model.places import Place, path_bytes
+from interlock.model.records import dataclass
 from interlock.staging.errors import ConflictError
 from interlock.staging.layers import OpenRoot, opened
 from interlock.staging.roots import StagedRoot

@@ -1,8 +1,7 @@
 """A root and its staged copy, as the boundary set them up."""
 
-from dataclasses import dataclass
-
 from interlock.model.events import Staging
+from interlock.model.records import dataclass
 
 TRUSTED_XATTR_PREFIX = "trusted.overlay."
 USER_XATTR_PREFIX = "user.overlay."

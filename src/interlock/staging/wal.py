@@ -9,10 +9,10 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from interlock.model.errors import IntegrityError
 from interlock.model.places import path_bytes, path_text
+from interlock.model.records import dataclass
 
 _VERSION = "interlock-wal-1"
 

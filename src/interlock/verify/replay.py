@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from interlock.model import commands as cmd
 from interlock.model.errors import IntegrityError, InterlockError
 from interlock.model.nodes import Node
+from interlock.model.records import dataclass
 from interlock.monitor import State, event_from_payload, is_event, step
 from interlock.verify.report import ReadNode
 

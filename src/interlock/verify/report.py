@@ -1,10 +1,10 @@
 """What the verifier answers: a verdict, where it broke, and each check by its step (KNOX §4.4)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from interlock.model.errors import IntegrityError
+from interlock.model.records import dataclass
 
 
 class BundleVerdict(StrEnum):

@@ -6,12 +6,12 @@ Source: docs/formats/evidence-v1.md §3, §5; DSSE v1; in-toto Statement v1; C2S
 import binascii
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import cast
 
 import orjson
 
+from interlock.model.records import dataclass
 from interlock.verify.report import Flaw, WitnessedHead
 from interlock.verify.source import Bundle
 

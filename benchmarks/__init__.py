@@ -1,0 +1,1 @@
+"""What Interlock costs, measured against the bare command: `make bench`. Not shipped."""
