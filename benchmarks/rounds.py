@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import TypeVar
+
+T = TypeVar("T")
 
 NOISY = 0.25
 """A spread above this share of the median is said to be noise."""
@@ -32,12 +35,14 @@ def figure(values: Sequence[float]) -> Figure:
 
 def said(*figures: Figure) -> str:
     """Return the note on rounds and spread, and whether the machine was too busy to trust them."""
+    if figures[0].rounds == 1:
+        return "1 round"
     spread = max(one.spread for one in figures)
     text = f"{figures[0].rounds} rounds, spread {spread:.0%}"
     return f"{text}: noisy" if spread > NOISY else text
 
 
-def interleaved[T](*sides: Callable[[], T], rounds: int, warm: int = 1) -> list[list[T]]:
+def interleaved(*sides: Callable[[], T], rounds: int, warm: int = 1) -> list[list[T]]:
     """Run the sides in turn, A B A B; the first `warm` rounds are not counted."""
     for _ in range(warm):
         for side in sides:

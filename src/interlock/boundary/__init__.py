@@ -1,13 +1,23 @@
 """The boundary: a sandbox whose every write lands in a layer of its own, and the file events beside it."""
 
-from interlock.boundary.plan import ExitStatus, Feature, Limits, Overlay, SandboxPlan
+from interlock.boundary.plan import ExitStatus, Feature, Limits, Overlay, OverlayError, SandboxPlan
 from interlock.boundary.sandbox import Sandbox, start
 
-__all__ = ["ExitStatus", "Feature", "Limits", "Overlay", "Sandbox", "SandboxPlan", "probe", "start"]
+__all__ = [
+    "ExitStatus",
+    "Feature",
+    "Limits",
+    "Overlay",
+    "OverlayError",
+    "Sandbox",
+    "SandboxPlan",
+    "probe",
+    "start",
+]
 
 
 def probe() -> tuple[Feature, ...]:
     """Say what this kernel and user can do, for `interlock doctor`; quick, and without a trace."""
-    from interlock.boundary.features import probe_features
+    from interlock.boundary import features
 
-    return probe_features()
+    return features.probe()

@@ -141,7 +141,14 @@ def _file_events(*, root: bool) -> Feature:
             paths = {name: f"{base}/{name}" for name in ("lower", "upper", "work")}
             for path in paths.values():
                 os.mkdir(path)
-            overlay = Overlay(name="probe", target=paths["lower"], **paths, observed=True)
+            overlay = Overlay(
+                name="probe",
+                target=paths["lower"],
+                lower=paths["lower"],
+                upper=paths["upper"],
+                work=paths["work"],
+                observed=True,
+            )
             plan = SandboxPlan(
                 argv=(), environment={}, working_directory="/", home="/", overlays=(overlay,), scratch=base
             )

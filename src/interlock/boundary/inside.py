@@ -13,7 +13,7 @@ import struct
 from typing import NoReturn
 
 from interlock.boundary import bpf, capabilities, kernel, landlock, layout, mounts
-from interlock.boundary.plan import SandboxPlan
+from interlock.boundary.plan import OverlayError, SandboxPlan
 from interlock.model.records import dataclass
 
 FORWARDED = frozenset(
@@ -67,6 +67,9 @@ def begin(order: Order, channel: socket.socket) -> NoReturn:
         status = 0
     except _Failure as failure:
         _send(channel, b"E" + "\0".join(failure.args).encode("utf-8", "surrogateescape"))
+    except OverlayError as error:
+        text = f"overlay\0{error.message}\0{error.hint}"
+        _send(channel, b"E" + text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         text = f"boundary\0the sandbox could not be set up: {error.strerror or error}\0run `interlock doctor`"
         _send(channel, b"E" + text.encode("utf-8", "surrogateescape"))

@@ -7,7 +7,8 @@ import stat
 
 from interlock.boundary import kernel, layout
 from interlock.boundary.layout import Layout
-from interlock.boundary.plan import SandboxPlan
+from interlock.boundary.plan import OverlayError, SandboxPlan
+from interlock.model.places import path_text
 
 _QUIET = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 _SHUT = _QUIET | kernel.MOUNT_ATTR_RDONLY
@@ -68,6 +69,10 @@ def stage_overlay(plan: SandboxPlan, index: int, *, root: bool) -> tuple[int, st
     Returns: its descriptor, and the options it was made with.
     """
     overlay = plan.overlays[index]
+    if overlay.copied:
+        copy = kernel.clone_tree(os.fsencode(overlay.upper), recursive=False)
+        kernel.set_mount(copy, _QUIET, recursive=False)
+        return copy, "copy"
     options = (
         ("volatile", ("index", "on"), ("nfs_export", "on"), ("redirect_dir", "on"), ("metacopy", "off"))
         if root
@@ -80,6 +85,11 @@ def stage_overlay(plan: SandboxPlan, index: int, *, root: bool) -> tuple[int, st
         return _overlay(folders, options), " ".join(
             one if isinstance(one, str) else "=".join(one) for one in options
         )
+    except OSError as error:
+        raise OverlayError(
+            f"no overlay can be laid over `{path_text(os.fsencode(overlay.lower))}` ({error.strerror})",
+            hint="let Interlock work on a full copy: --staging copy",
+        ) from error
     finally:
         for one in folders:
             os.close(one)

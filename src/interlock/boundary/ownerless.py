@@ -1,7 +1,7 @@
 """The host's files shown without owners to a root command: it can read what anyone can read, no more.
 
-A sandbox of root has root's ids, and with them root's right to every file of the host that is shown. Where the
-file system can map owners per mount, the read-only part is shown as owned by nobody whom the sandbox knows.
+A sandbox of root has root's ids, and with them root's right to every file of the host that is shown. Where
+the file system can map owners per mount, the read-only part is shown as owned by nobody whom the sandbox knows.
 """
 
 import os
@@ -10,13 +10,14 @@ import signal
 from interlock.boundary import kernel, layout, mounts
 
 _NOBODYS_ID = 4294967200
-"""An id that no file has: all others are then unmapped, so that neither ownership nor capabilities reach them."""
+"""An id that no file has: all others are then unmapped, out of reach of ownership and capabilities."""
 
 
 def mounts_of(tree: layout.Layout) -> dict[str, int]:
     """Clone the top-level folders that the layout shows, without owners.
 
-    Returns: descriptors of detached mounts by source; a folder whose file system cannot map owners is left out.
+    Returns: descriptors of detached mounts by source; a folder whose file system cannot map owners is left
+    out.
     """
     found: dict[str, int] = {}
     namespace = empty = -1

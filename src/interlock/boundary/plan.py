@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from interlock.model.errors import BoundaryError
 from interlock.model.records import dataclass
+
+
+class OverlayError(BoundaryError):
+    """A staged folder's file system cannot be an overlay's layer; a full copy can stand in for it."""
+
+    code = "overlay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,8 +19,8 @@ class Overlay:
 
     Takes: `target`, the absolute path inside the sandbox, which is the host path of `lower`; `lower`,
     `upper`, `work`, the layer folders on the host (upper and work empty or an earlier scope's, on one file
-    system);
-    `observed`, whether its reads and writes are reported. Paths are text with surrogate escapes.
+    system); `observed`, whether its reads and writes are reported; `copied`, whether `upper` is a full copy to
+    be shown as it is (where the file system can be no overlay's layer). Paths are text with surrogate escapes.
     """
 
     name: str
@@ -22,6 +29,7 @@ class Overlay:
     upper: str
     work: str
     observed: bool
+    copied: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from interlock.boundary import bpf, cgroup, inside, kernel, landlock, layout, mounts, ownerless
 from interlock.boundary.activity import Watch
 from interlock.boundary.launch import end, launch, map_all
-from interlock.boundary.plan import ExitStatus, SandboxPlan
+from interlock.boundary.plan import ExitStatus, OverlayError, SandboxPlan
 from interlock.boundary.terminal import Terminal
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.events import ActivityLost, ActivityObserved, Standing
@@ -165,9 +165,10 @@ class Sandbox:
         _settle_layers(self._plan)
 
 
-def start(plan: SandboxPlan) -> Sandbox:
+def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> Sandbox:
     """Set a sandbox up and ready its command; nothing of the command runs before `Sandbox.run`.
 
+    Takes: `meanwhile`, what the caller has to do anyway, done while the sandbox's first process mounts.
     Raises: BoundaryError, if a promise cannot be kept here; InputError, if the plan or its command cannot be
     used.
     """
@@ -224,8 +225,8 @@ def start(plan: SandboxPlan) -> Sandbox:
         channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         made.callback(channel.close)
         order = inside.Order(
-            plan=plan, tree=tree, root=root, uid=os.geteuid(), gid=os.getegid(), staged=staged, ownerless=shown,
-            program=program, abi=version, own_group=not terminal.shared, foreground=terminal.taken,
+            plan=plan, tree=tree, root=root, uid=os.geteuid(), gid=os.getegid(), staged=staged,
+            ownerless=shown, program=program, abi=version, own_group=not terminal.shared, foreground=terminal.taken,
             mask=frozenset(int(one) for one in signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         )  # fmt: skip
         with theirs:
@@ -243,6 +244,9 @@ def start(plan: SandboxPlan) -> Sandbox:
                 "the sandbox could not be put into its cgroup",
                 "run as an ordinary user",
             )
+        channel.send(b"map")
+        if meanwhile is not None:
+            meanwhile()
         told = _await_ready(channel)
         for mount in (*staged.values(), *shown.values()):
             os.close(mount)
@@ -288,7 +292,6 @@ def _need(plan: SandboxPlan, degraded: list[str], kept: bool, what: str, fix: st
 
 
 def _await_ready(channel: socket.socket) -> list[str]:
-    channel.send(b"map")
     message = channel.recv(1 << 16)
     text = message[1:].decode("utf-8", "surrogateescape")
     if message[:1] == b"R":
@@ -296,6 +299,8 @@ def _await_ready(channel: socket.socket) -> list[str]:
     kind, what, hint = [*text.split("\0"), "", "", ""][:3]
     if kind == "input":
         raise InputError(what, hint=hint)
+    if kind == "overlay":
+        raise OverlayError(what, hint=hint)
     raise BoundaryError(
         what or "the sandbox's first process ended early", hint=hint or "run `interlock doctor`"
     )

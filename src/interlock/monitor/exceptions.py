@@ -3,15 +3,15 @@
 Source: AgentVisor, semantic exception (type, violated_rule, rationale, constraints, allowed_objective).
 """
 
+from interlock import policy as rules
 from interlock.model.effects import Effect
 from interlock.model.verdicts import ExceptionType, SemanticException, Verdict
-from interlock.policy import exception_for
 
 
 def refused_by_oracle(effect: Effect, verdict: Verdict, oracle: str, reason: str) -> SemanticException:
     """Return what the agent is told when a deferred effect was refused at the scope's end."""
     why = [facet.reason for facet in effect.facets[:1]] + [verdict.reason, f"{oracle} did not release it"]
-    return exception_for(effect, verdict, "; ".join(why) + (f": {reason}" if reason else ""))
+    return rules.exception_for(effect, verdict, "; ".join(why) + (f": {reason}" if reason else ""))
 
 
 def refused_with(effect: Effect, needed: str) -> SemanticException:

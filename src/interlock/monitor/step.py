@@ -12,6 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TypeVar, assert_never
 
+from interlock import policy as rules
 from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.errors import InterlockError
@@ -22,7 +23,6 @@ from interlock.monitor.closure import needs_of, unmet, with_needed
 from interlock.monitor.codec import event_payload, plain
 from interlock.monitor.exceptions import refused_by_oracle, refused_with
 from interlock.monitor.state import Decided, State
-from interlock.policy import Knowledge, characterise, decide, load_policy
 
 Commands = tuple[cmd.Command, ...]
 E = TypeVar("E", bound=ev.Event)
@@ -135,7 +135,7 @@ def _task_given(state: State, event: ev.TaskGiven) -> tuple[State, Commands]:
 def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Commands]:
     if sha256(event.policy_text.encode()).hexdigest() != event.policy_digest:
         raise ProtocolError("the policy's digest is not that of its text")
-    policy = load_policy(event.policy_text, filename=event.policy_name)
+    policy = rules.load_policy(event.policy_text, filename=event.policy_name)
     out = _Writing(state)
     node = out.node(NodeKind.APM, state.root_node, "monitor", event_payload(event))
     return replace(
@@ -146,7 +146,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
         oracle=event.oracle,
         degraded=event.degraded,
         policy=policy,
-        knowledge=Knowledge.started(policy, state.task, state.root_node),
+        knowledge=rules.Knowledge.started(policy, state.task, state.root_node),
         apm_node=node,
     ), out.then()
 
@@ -179,8 +179,8 @@ def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Comma
     assert state.knowledge is not None
     out = _Writing(state)
     if event.changes:
-        effects = characterise(state.policy, state.knowledge, event.changes, state.proposed + 1)
-        verdicts = decide(state.policy, state.knowledge, effects)
+        effects = rules.characterise(state.policy, state.knowledge, event.changes, state.proposed + 1)
+        verdicts = rules.decide(state.policy, state.knowledge, effects)
         call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
         deciding = _check_nodes(out, call, verdicts)
         batch = tuple(

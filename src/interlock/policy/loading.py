@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn, TypeVar
 
@@ -54,6 +55,7 @@ _UNITS = {
 }
 _COUNTS = ("processes", "open_files")
 _SIZES = {"file_size": "file_size_bytes", "memory": "memory_bytes", "tmp_size": "tmp_size_bytes"}
+_BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
 _ROOT = r"\*|workspace|state:[^:\s]+"
 
 
@@ -65,6 +67,9 @@ def load_policy(text: str | None, *, filename: str) -> Policy:
     """
     if text is None:
         return _preset_alone(CURRENT["coding"])
+    if (bare := _BARE.fullmatch(text)) and bare[1] in TEXTS:
+        # What a run of the preset alone records: read back without the YAML reader.
+        return replace(_preset_alone(bare[1]), name=filename)
     document = read_document(text, filename=filename)
     _known_keys(document, (), _KEYS)
     _version(document)

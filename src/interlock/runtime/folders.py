@@ -128,6 +128,9 @@ def _like(lower: str, upper: str) -> None:
     if os.geteuid() == 0:
         os.chown(upper, status.st_uid, status.st_gid)
     os.chmod(upper, status.st_mode & 0o7777)
+    for name in os.listxattr(lower):
+        if name.startswith(("user.", "system.posix_acl_")) and not name.startswith("user.overlay."):
+            os.setxattr(upper, name, os.getxattr(lower, name))
     os.utime(upper, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from interlock import boundary
-from interlock.evidence import LedgerWriter
 from interlock.model import events as ev
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.places import WORKSPACE, path_text
 from interlock.model.records import dataclass
-from interlock.oracle import Oracle
 from interlock.policy import Policy
 from interlock.runtime import folders as runs
 from interlock.runtime.environment import child_environment
-from interlock.runtime.keys import make_keys
-from interlock.runtime.performer import LedgerLost, Performer, now_ns, remove_below, remove_stage
-from interlock.runtime.reads import with_content
+
+if TYPE_CHECKING:
+    from interlock.oracle import Oracle
+    from interlock.runtime.performer import Performer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,43 +69,30 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
     path, folders = runs.create(run_id, lowers)
     lock = runs.RunLock(path)
     lock.acquire(run_id)
-    started = False
     sandbox: boundary.Sandbox | None = None
     try:
-        sandbox, staging_mode = _stand(request, path, folders)
-        folder = runs.RunFolder(
-            path=path,
-            run_id=run_id,
-            folders=folders,
-            staging=staging_mode,
-            standing=sandbox.standing,
-            xattr_prefix=sandbox.xattr_prefix,
-            argv=tuple(path_text(os.fsencode(word)) for word in request.argv),
-            started_at_ns=now_ns(),
-        )
-        runs.describe(folder)
-        key, secret = make_keys(path)
-        ledger = LedgerWriter.create(
-            folder.ledger, run_id=run_id, apm=_manifest(request), key=key, secret=secret
-        )
-        performer = Performer(folder=folder, ledger=ledger, oracle=request.oracle, note=note)
-        performer.feed(
-            ev.TaskGiven(
+        try:
+            sandbox, staging_mode = _stand(request, path, folders, note)
+            folder = runs.RunFolder(
+                path=path,
                 run_id=run_id,
-                task=request.task or _words(request.argv),
-                argv=folder.argv,
-                started_at_ns=folder.started_at_ns,
+                folders=folders,
+                staging=staging_mode,
+                standing=sandbox.standing,
+                xattr_prefix=sandbox.xattr_prefix,
+                argv=tuple(path_text(os.fsencode(word)) for word in request.argv),
+                started_at_ns=str(time.time_ns()),
             )
-        )
-        performer.feed(_boundary_stood(request, folder, sandbox))
-        ledger.barrier()
-        started = True
-        status = _watch(request, folder, sandbox, performer)
+            performer = _open_ledger(request, note, sandbox, folder)
+        except BaseException:
+            # Nothing of the command ran: leave nothing behind.
+            if sandbox is not None:
+                sandbox.close()
+            _forget(path)
+            raise
+        status = _watch(request, sandbox, performer)
         sandbox.close()
         _conclude(performer, status)
-        ledger.close()
-        if folder.sealed:
-            remove_stage(folder)
         return RunOutcome(
             run_id=run_id,
             path=path,
@@ -114,16 +102,46 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
             performer=performer,
             interruption=performer.state.interruption,
         )
-    except (InputError, BoundaryError):
-        if not started:
-            if sandbox is not None:
-                sandbox.close()
-            _forget(path)
-        raise
     finally:
         if sandbox is not None:
             sandbox.close()
         lock.release()
+
+
+def _import_the_rest() -> None:
+    """Load what is needed once the sandbox stands, while it is being set up on the other processor."""
+    import interlock.runtime.keys
+    import interlock.runtime.performer
+    import interlock.runtime.reads
+    import interlock.staging.layers
+    import interlock.staging.listing  # noqa: F401
+
+
+def _open_ledger(
+    request: RunRequest, note: Callable[[str], None], sandbox: boundary.Sandbox, folder: runs.RunFolder
+) -> Performer:
+    """Describe the run, and record task, policy and confinement durably before the command starts."""
+    from interlock.evidence import LedgerWriter
+    from interlock.runtime.keys import make_keys
+    from interlock.runtime.performer import Performer
+
+    runs.describe(folder)
+    key, secret = make_keys(folder.path)
+    ledger = LedgerWriter.create(
+        folder.ledger, run_id=folder.run_id, apm=_manifest(request), key=key, secret=secret
+    )
+    performer = Performer(folder=folder, ledger=ledger, oracle=request.oracle, note=note)
+    performer.feed(
+        ev.TaskGiven(
+            run_id=folder.run_id,
+            task=request.task or _words(request.argv),
+            argv=folder.argv,
+            started_at_ns=folder.started_at_ns,
+        )
+    )
+    performer.feed(_boundary_stood(request, folder, sandbox))
+    ledger.barrier()
+    return performer
 
 
 def _state_folders(request: RunRequest) -> tuple[tuple[str, str], ...]:
@@ -152,18 +170,47 @@ def _manifest(request: RunRequest) -> Mapping[str, object]:
 
 
 def _stand(
-    request: RunRequest, path: str, folders: tuple[runs.StagedFolder, ...]
+    request: RunRequest,
+    path: str,
+    folders: tuple[runs.StagedFolder, ...],
+    note: Callable[[str], None],
 ) -> tuple[boundary.Sandbox, ev.Staging]:
+    """Set the sandbox up over overlays, or over full copies where the file system can be no layer."""
+    if request.staging is not ev.Staging.COPY:
+        plan = _plan(request, path, folders, copied=False)
+        try:
+            return boundary.start(plan, _import_the_rest), ev.Staging.OVERLAY
+        except boundary.OverlayError as error:
+            if request.staging is ev.Staging.OVERLAY:
+                raise
+            note(f"{error.message}: working on a full copy, without file events")
+    _copy(folders)
+    return boundary.start(_plan(request, path, folders, copied=True), _import_the_rest), ev.Staging.COPY
+
+
+def _copy(folders: tuple[runs.StagedFolder, ...]) -> None:
     from interlock import staging
 
-    mode = request.staging
-    if mode is None:
-        mode = ev.Staging.OVERLAY
-    if mode is ev.Staging.COPY:
-        for folder in folders:
-            staging.copy_tree(folder.lower, folder.upper)
+    for folder in folders:
+        try:
+            left_out = staging.copy_tree(folder.lower, folder.upper)
+        except OSError as error:
+            raise InputError(
+                f"`{folder.lower}` cannot be copied: {error.strerror}",
+                hint="free space for it, or choose another state folder: INTERLOCK_STATE=DIR interlock run …",
+            ) from error
+        if left_out:
+            raise InputError(
+                f"`{folder.lower}` holds what cannot be copied: {', '.join(left_out[:3])}",
+                hint="make it readable, or move it out of the workspace",
+            )
+
+
+def _plan(
+    request: RunRequest, path: str, folders: tuple[runs.StagedFolder, ...], *, copied: bool
+) -> boundary.SandboxPlan:
     sandbox_rule = request.policy.sandbox
-    plan = boundary.SandboxPlan(
+    return boundary.SandboxPlan(
         argv=request.argv,
         environment=child_environment(request.policy, request.environment, request.working_directory),
         working_directory=request.working_directory,
@@ -175,7 +222,8 @@ def _stand(
                 lower=folder.lower,
                 upper=folder.upper,
                 work=folder.work,
-                observed=True,
+                observed=not copied,
+                copied=copied,
             )
             for folder in folders
         ),
@@ -186,7 +234,6 @@ def _stand(
         allow_degraded=request.allow_degraded,
         scratch=os.path.join(path, "scratch"),
     )
-    return boundary.start(plan), mode
 
 
 def _limits(policy: Policy) -> boundary.Limits:
@@ -219,15 +266,20 @@ def _boundary_stood(
 
 
 def _watch(
-    request: RunRequest, folder: runs.RunFolder, sandbox: boundary.Sandbox, performer: Performer
+    request: RunRequest, sandbox: boundary.Sandbox, performer: Performer
 ) -> boundary.ExitStatus | None:
+    from interlock.runtime.performer import LedgerLost
+    from interlock.runtime.reads import with_content
+
     def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
         if isinstance(activity, ev.ActivityObserved):
-            activity = with_content(activity, folder.folders, request.policy.declares)
+            activity = with_content(activity, performer.folder.folders, request.policy.declares)
         performer.feed(activity)
         # What a killed monitor has not signed is lost to the evidence.
         performer.ledger.sign()
 
+    if performer.folder.staging is ev.Staging.COPY:
+        observe(ev.ActivityLost(reason="a full copy has no file events"))
     try:
         return sandbox.run(observe)
     except LedgerLost:
@@ -240,10 +292,16 @@ def _watch(
 
 
 def _conclude(performer: Performer, status: boundary.ExitStatus | None) -> None:
+    from interlock.runtime.performer import now_ns, remove_stage
+
     if status is not None:
         performer.feed(ev.CommandExited(code=status.code, signal=status.signal, ended_at_ns=now_ns()))
+    performer.ledger.close()
+    if performer.folder.sealed:
+        remove_stage(performer.folder)
 
 
 def _forget(path: str) -> None:
-    """Nothing ran: leave nothing behind."""
+    from interlock.runtime.performer import remove_below
+
     remove_below(os.path.dirname(path), (os.path.basename(path),))

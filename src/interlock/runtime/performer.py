@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import assert_never
 
-from interlock import staging
+from interlock import policy, staging
 from interlock.evidence import LedgerWriter
 from interlock.model import commands as cmd
 from interlock.model import events as ev
@@ -25,7 +25,6 @@ from interlock.model.records import dataclass
 from interlock.model.verdicts import SemanticException
 from interlock.monitor import State, step
 from interlock.oracle import Oracle, Question, ask
-from interlock.policy import judges_content
 from interlock.runtime.folders import RunFolder
 from interlock.runtime.keys import forget_keys
 
@@ -138,6 +137,7 @@ class Performer:
             case cmd.Notify():
                 self.resolution.refusals.extend(command.refusals)
             case cmd.Hold():
+                self._barrier()
                 self._forget_merge()
                 self.resolution.held = True
             case cmd.Seal():
@@ -166,15 +166,16 @@ class Performer:
 
     def _forget_merge(self) -> None:
         """Drop the merge's outcome, once the ledger's word of it is durable."""
+        if self.state.phase is Phase.STUCK or not os.path.exists(self.journal):
+            return
         self._barrier()
-        if self.state.phase is not Phase.STUCK:
-            staging.forget(self.journal)
+        staging.forget(self.journal)
 
     def _list_changes(self) -> Iterator[ev.Event]:
         batch: list[FileChange] = []
         seen = 0
         for root in self.roots:
-            for change in staging.list_changes(root, judges_content=judges_content):
+            for change in staging.list_changes(root, judges_content=_judges_content):
                 if len(batch) == BATCH:
                     yield self._listed(batch, last=False)
                     batch = []
@@ -239,6 +240,11 @@ class Performer:
         )
         self.resolution.fault = reason
         return reason
+
+
+def _judges_content(path: str) -> bool:
+    # The table of executable effects is loaded when something is staged, and not at every start.
+    return policy.judges_content(path)
 
 
 def now_ns() -> str:

@@ -198,7 +198,8 @@ def _copy_folder(
         child = f"{path}/{name}" if path else name
         status = os.stat(name, dir_fd=source_fd, follow_symlinks=False)
         kind = type_of(status)
-        if status.st_dev != device:
+        if kind is FileType.DIRECTORY and status.st_dev != device:
+            # Folders alone tell: on an overlay, files have the device of the layer that they lie in.
             left_out.append(child)
         elif kind is FileType.DIRECTORY:
             os.mkdir(name, 0o700, dir_fd=target_fd)

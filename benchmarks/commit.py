@@ -1,0 +1,70 @@
+"""The commit: 1,000 small files, from the command's end to Interlock's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from benchmarks.compiling import put_load
+from benchmarks.ground import Ground, ground, users
+from benchmarks.plan import Plan
+from benchmarks.rounds import figure, interleaved, said
+from benchmarks.rows import Goal, NotRun, Row, not_run
+from benchmarks.staged import stages_note
+
+FILES = 1000
+GOAL_S = 0.9
+"""The quickest peer that commits at all."""
+
+
+def commit(plan: Plan) -> list[Row]:
+    """Measure what comes after the command: listing, decision, durable intent, merge, seal."""
+    rows = []
+    for who in users():
+        name = f"commit/{FILES}-files/{who}"
+        try:
+            with ground(who, plan.parent) as at:
+                put_load(at)
+                rows.append(_commit(name, at, plan))
+        except NotRun as reason:
+            rows.append(not_run(name, "s", reason))
+    return rows
+
+
+def _commit(name: str, at: Ground, plan: Plan) -> Row:
+    made = os.path.join(at.workspace, "new")
+    at.on_bare("./load", "make", "from", str(FILES))
+
+    def tidy() -> None:
+        shutil.rmtree(made, ignore_errors=True)
+        at.forget_runs()
+
+    def inside() -> float:
+        ended_ns = int(at.inside("./load", "make", "new", str(FILES)))
+        spent_s = (time.monotonic_ns() - ended_ns) / 1e9
+        committed = len(os.listdir(made)) if os.path.isdir(made) else 0
+        tidy()
+        if committed != FILES:
+            raise NotRun(f"{committed} of {FILES} files were committed")
+        return spent_s
+
+    def bare() -> float:
+        began = time.perf_counter()
+        at.on_bare("cp", "-a", "from", "to")
+        spent_s = time.perf_counter() - began
+        shutil.rmtree(os.path.join(at.bare, "to"))
+        return spent_s
+
+    copies, commits = interleaved(bare, inside, rounds=plan.rounds(7))
+    without, within = figure(copies), figure(commits)
+    note = f"{said(within, without)}; durable; bare is `cp -a` of as many files, not durable\n"
+    note += stages_note(at, ("./load", "make", "new", str(FILES)), plan.rounds(5), tidy)
+    return Row(
+        name=name,
+        value=within.median,
+        unit="s",
+        baseline=without.median,
+        goal=Goal(bound=GOAL_S),
+        note=note,
+    )
