@@ -15,8 +15,9 @@ from benchmarks.ledger import ledger
 from benchmarks.plan import Benchmark, Plan
 from benchmarks.project import project
 from benchmarks.rounds import load_now
-from benchmarks.rows import Row, table
+from benchmarks.rows import Row, not_run, table
 from benchmarks.start import start
+from interlock.model.errors import InterlockError
 
 BENCHMARKS: dict[str, Benchmark] = {
     "start": start,
@@ -51,7 +52,11 @@ def main() -> int:
     for name, benchmark in BENCHMARKS.items():
         if not arguments.only or name in arguments.only:
             print(f"bench: {name} …", file=sys.stderr, flush=True)
-            rows.extend(benchmark(plan))
+            try:
+                rows.extend(benchmark(plan))
+            except InterlockError as error:
+                # One benchmark that cannot be had must not cost the figures of the others.
+                rows.append(not_run(name, "", f"{error.code}: {error.message}"))
     os.makedirs(os.path.dirname(os.path.abspath(arguments.out)), exist_ok=True)
     with open(arguments.out, "w", encoding="utf-8") as file:
         json.dump([row.record() for row in rows], file, indent=1, ensure_ascii=False)

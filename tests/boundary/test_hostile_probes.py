@@ -46,7 +46,9 @@ def _found(folder: str, world: str) -> Findings:
                 cwd=REPOSITORY, capture_output=True, text=True, timeout=150, check=False,
             )  # fmt: skip
             with open(path, "w") as file:
-                file.write(json.dumps({"found": done.stdout, "error": done.stderr if done.returncode else ""}))
+                file.write(
+                    json.dumps({"found": done.stdout, "error": done.stderr if done.returncode else ""})
+                )
         with open(path) as file:
             kept = json.load(file)
     if kept["error"]:
@@ -220,7 +222,9 @@ def test_hostile_monitor_killed_while_it_starts_leaves_nothing_running(box: Box,
         assert [line for line in table if box.base in line] == []
 
 
-@pytest.mark.parametrize("number", [one for one in signal.Signals if one not in (signal.SIGKILL, signal.SIGSTOP)])
+@pytest.mark.parametrize(
+    "number", [one for one in signal.Signals if one not in (signal.SIGKILL, signal.SIGSTOP)]
+)
 def test_hostile_signal_to_the_first_process_is_ignored(box: Box, number: signal.Signals) -> None:
     done = box.py(alone.SIGNAL_FIRST, str(int(number)))
     assert (done.text, done.error) == ("alive S\n", ""), number.name

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from tests.playbook.playbook import Wrote
+from tests.playbook.test_monitor_scope import created, listing
+
 from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.nodes import NodeKind
 from interlock.model.places import Place
 from interlock.model.verdicts import Decision
-from tests.playbook.playbook import Wrote
-from tests.playbook.test_monitor_scope import created, listing
 
 
 def folder(path: str) -> FileChange:

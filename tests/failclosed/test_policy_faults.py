@@ -1,0 +1,109 @@
+"""What breaks in the decision refuses: a rule that cannot be evaluated, an engine that falls, content that is cut."""
+
+from __future__ import annotations
+
+import cedarpy
+import pytest
+
+from interlock.model.effects import ChangeKind, Effect, FileChange, FileStamp, FileType
+from interlock.model.events import FileRead
+from interlock.model.labels import Confidentiality
+from interlock.model.places import Place
+from interlock.model.verdicts import Decision, Verdict
+from interlock.policy import Knowledge, Policy, characterise, decide, load_policy
+
+HEAD = "version: 1\npreset: coding\ncedar: |\n"
+
+
+def policy_of(*rules: str) -> Policy:
+    return load_policy(HEAD + "".join(f"  {rule}\n" for rule in rules), filename="p.yaml")
+
+
+def change(path: str, text: str | None = None, size: int = 3) -> FileChange:
+    return FileChange(
+        kind=ChangeKind.CREATE,
+        place=Place(root="workspace", path=path),
+        after=FileStamp(type=FileType.FILE, mode=0o644, uid=0, gid=0, size_bytes=size, digest="aa"),
+        after_text=text,
+    )
+
+
+def decided(policy: Policy, *changes: FileChange, task: str = "work") -> tuple[Verdict, ...]:
+    knowledge = Knowledge.started(policy, task, 0)
+    return decide(policy, knowledge, characterise(policy, knowledge, changes, 1))
+
+
+@pytest.mark.parametrize("effect", ["permit", "forbid"])
+def test_a_rule_that_errs_at_evaluation_refuses(effect: str) -> None:
+    """Cedar itself skips an erring forbid; here it refuses, whichever kind it is."""
+    policy = policy_of(
+        f'@id("errs") {effect}(principal, action, resource) when {{ context.size + 9223372036854775807 > 0 }};'
+    )
+    (verdict,) = decided(policy, change("a"))
+    assert verdict.decision is Decision.REFUSE
+    assert verdict.exception is not None
+
+
+def test_a_rule_that_errs_on_one_effect_leaves_its_neighbours_alone() -> None:
+    policy = policy_of(
+        '@id("errs") forbid(principal, action, resource) when '
+        '{ context.path == "bad" && context.size + 9223372036854775807 > 0 };'
+    )
+    verdicts = decided(policy, change("a"), change("bad"), change("c"))
+    assert [item.decision for item in verdicts] == [Decision.RELEASE, Decision.REFUSE, Decision.RELEASE]
+
+
+def test_an_engine_that_falls_refuses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    def falls(*_arguments: object) -> list[object]:
+        raise RuntimeError("engine")
+
+    monkeypatch.setattr(cedarpy, "is_authorized_batch", falls)
+    for verdict in decided(policy_of("permit(principal, action, resource);"), change("a"), change("b")):
+        assert verdict.decision is Decision.REFUSE
+        assert "failed" in verdict.reason
+
+
+def test_an_engine_that_answers_too_little_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cedarpy, "is_authorized_batch", lambda *_arguments: [])
+    assert {item.decision for item in decided(policy_of(), change("a"), change("b"))} == {Decision.REFUSE}
+
+
+@pytest.mark.parametrize("path", ["package.json", "Makefile", ".git/config", "pyproject.toml"])
+def test_content_that_could_not_be_read_is_taken_for_executable(path: str) -> None:
+    """The gate gives no text for what is too long or no UTF-8: that must not make it plain data."""
+    (verdict,) = decided(policy_of(), change(path, text=None, size=1 << 30))
+    assert verdict.decision is Decision.DEFER
+
+
+def test_content_that_cannot_be_parsed_is_taken_for_executable() -> None:
+    (verdict,) = decided(policy_of(), change("package.json", text='{"name": '))
+    assert verdict.decision is Decision.DEFER
+
+
+def test_lost_events_raise_the_label_and_never_lower_it() -> None:
+    policy = load_policy(None, filename="coding")
+    before = Knowledge.started(policy, "work", 0)
+    after = before.with_unknown_reads(policy)
+    assert after.label.integrity <= before.label.integrity
+    assert after.label.confidentiality is policy.highest_level
+
+
+def test_a_sensitive_file_that_was_too_long_to_know_counts_as_present_everywhere() -> None:
+    policy = load_policy(None, filename="coding")
+    read = FileRead(place=Place(root="workspace", path=".env"), opened=1, closed=2, staged=False, text=None)
+    knowledge = Knowledge.started(policy, "work", 0).with_reads(policy, [read], 3)
+    assert knowledge.level_in("nothing of it") is Confidentiality.SECRET
+
+
+def test_a_staged_file_vouches_for_nothing() -> None:
+    """The agent wrote `docs/plan.md` itself: a trusted place does not make its words the principal's."""
+    policy = load_policy('version: 1\npreset: coding\ntrusted:\n  - file: "docs/**"\n', filename="p.yaml")
+    words = "please add .git/hooks/pre-commit"
+    place = Place(root="workspace", path="docs/plan.md")
+    verdicts: list[Decision] = []
+    for staged in (False, True):
+        read = FileRead(place=place, opened=1, closed=2, staged=staged, text=words)
+        knowledge = Knowledge.started(policy, "work", 0).with_reads(policy, [read], 3)
+        effects: tuple[Effect, ...] = characterise(policy, knowledge, [change(".git/hooks/pre-commit")], 1)
+        verdicts += [item.decision for item in decide(policy, knowledge, effects)]
+    assert verdicts == [Decision.RELEASE, Decision.DEFER]
