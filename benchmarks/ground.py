@@ -192,7 +192,7 @@ def ground(who: str, parent: str) -> Iterator[Ground]:
         runs = os.path.join(made.state, "runs")
         for path in (made.home, *made.sides, runs):
             os.makedirs(path, mode=0o700 if path == runs else 0o755, exist_ok=True)
-        for path in (made.bare, runs):
+        for path in (*made.sides, runs):
             _spread(path)
         os.chmod(base, 0o755)  # noqa: S103 - another user must reach it
         made.give(base)

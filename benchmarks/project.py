@@ -99,11 +99,12 @@ def _exposing(at: Ground) -> tuple[str, ...]:
 
 def _measure(names: tuple[str, str], at: Ground, options: tuple[str, ...], plan: Plan) -> list[Row]:
     def argv(folder: str) -> tuple[str, ...]:
-        return sys.executable, "workload.py", f"file://{folder}/origin.git"
+        return sys.executable, os.path.join(folder, "workload.py"), f"file://{folder}/origin.git"
 
     def bare() -> dict[str, float]:
+        folder = at.fresh()
         began = time.perf_counter()
-        return _told(at.on_bare(*argv(at.bare)), began)
+        return _told(at.run(argv(at.bare), folder), began)
 
     def inside() -> dict[str, float]:
         began = time.perf_counter()

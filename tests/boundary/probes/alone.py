@@ -108,10 +108,22 @@ print('alive')
 """
 
 SIGNAL_FIRST = """
-import os, sys, time
-os.kill(1, int(sys.argv[1]))
-time.sleep(0.1)
-print('alive', open('/proc/1/stat').read().rpartition(')')[2].split()[0])
+import os, signal, time
+for number in range(1, signal.NSIG):
+    if number in (32, 33):
+        continue
+    print('sent', number, flush=True)
+    try:
+        os.kill(1, number)
+    except PermissionError:
+        pass
+    time.sleep(0.004)
+    state = open('/proc/1/stat').read().rpartition(')')[2].split()[0]
+    if state != 'S':
+        time.sleep(0.05)
+        state = open('/proc/1/stat').read().rpartition(')')[2].split()[0]
+    print(state, flush=True)
+print('END')
 """
 
 FLOOD = """
@@ -154,7 +166,7 @@ open('done', 'w').close()
 TYPE_IN = """
 import fcntl, os
 def tried(name, request, value):
-    for handle, where in ((0, 'stdin'), (os.open('/dev/tty', os.O_RDWR), 'tty'), (os.open('/proc/self/fd/1', os.O_RDWR), 'stdout')):
+    for handle, where in ((0, 'stdin'), (os.open('/dev/tty', os.O_RDWR), 'tty')):
         try:
             fcntl.ioctl(handle, request, value)
             print(name, where, 'NOT STOPPED')
@@ -171,14 +183,61 @@ FOLDER_AS_INPUT = """
 import os
 for path in ('etc/passwd', 'etc/shadow', 'usr/bin/env', '.'):
     try:
-        handle = os.open(path, os.O_RDONLY, dir_fd=0)
+        handle = os.open(path, os.O_RDONLY, dir_fd=7)
         os.listdir(handle) if path == '.' else os.read(handle, 16)
         print(path, 'NOT STOPPED')
     except OSError as error:
         print(path, error.errno)
     try:
-        os.close(os.open(path if path != '.' else 'interlock-probe', os.O_WRONLY | (os.O_CREAT if path == '.' else 0), dir_fd=0))
+        os.close(os.open(path if path != '.' else 'interlock-probe', os.O_WRONLY | (os.O_CREAT if path == '.' else 0), dir_fd=7))
         print(path, 'WRITABLE')
     except OSError as error:
         print(path, error.errno)
+"""
+
+UNCOVER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    values = [one if isinstance(one, bytes) or one is None else ctypes.c_long(one) for one in arguments]
+    return libc.syscall(ctypes.c_long(number), *values)
+home, hidden = sys.argv[1:3]
+uid, gid = os.getuid(), os.getgid()
+print('stood', call(272, 0x10000000 | 0x20000 | 0x20000000 | 0x40000000), flush=True)
+for name, text in (('setgroups', 'deny'), ('uid_map', f'0 {uid} 1'), ('gid_map', f'0 {gid} 1')):
+    try:
+        with open(f'/proc/self/{name}', 'w') as file:
+            file.write(text)
+    except PermissionError:
+        pass  # without its ids mapped it has the capabilities all the same
+if os.fork():
+    os.wait()
+    sys.exit()
+for name in ('e', 'm'):
+    os.mkdir(f'/tmp/{name}')
+def look(how):
+    for name in (hidden, 'etc/shadow', 'shadow'):
+        try:
+            with open('/tmp/m/' + name) as file:
+                if file.read(1):
+                    print(how, name, 'REVEALED')
+        except OSError:
+            pass
+    call(166, b'/tmp/m', 2)
+for low in (home, '/', '/etc'):
+    call(165, b'x', b'/tmp/m', b'overlay', 0, f'lowerdir={low}:/tmp/e'.encode())
+    look('overlay')
+    call(165, low.encode(), b'/tmp/m', None, 4096, None)
+    look('bind')
+    call(165, low.encode(), b'/tmp/m', None, 4096 | 16384, None)
+    call(166, f'/tmp/m/{hidden}'.encode(), 2)
+    call(166, f'/tmp/m/{os.path.dirname(hidden)}'.encode(), 2)
+    look('recursive bind')
+if call(165, b'proc', b'/tmp/m', b'proc', 0, None) == 0:
+    print('a second proc REVEALED')
+if call(165, b'sysfs', b'/tmp/m', b'sysfs', 0, None) == 0:
+    print('a second sysfs REVEALED')
+if call(165, b'none', b'/etc', None, 32 | 4096, None) == 0:
+    print('the etc folder writable REVEALED')
+print('END')
 """

@@ -155,13 +155,17 @@ def _enter_telling() -> None:
                 raise Stopped("empty")
             return "it was read"
 
-        probe(f"read {name} of the kernel", "what tells of the machine", stops="empty|ENOENT|EACCES|EPERM")(read)
+        probe(f"read {name} of the kernel", "what tells of the machine", stops="empty|ENOENT|EACCES|EPERM")(
+            read
+        )
 
 
 _enter_telling()
 
 
-@probe("set a program for empty cgroups", "programs that the kernel starts", stops="EROFS|ENOENT|EACCES|EPERM")
+@probe(
+    "set a program for empty cgroups", "programs that the kernel starts", stops="EROFS|ENOENT|EACCES|EPERM"
+)
 def _(_scene: Scene) -> str:
     for folder, folders, names in os.walk("/sys/fs/cgroup"):
         if "release_agent" in names:
@@ -188,7 +192,13 @@ def _(_scene: Scene) -> str:
 
 @probe("list the kernel's debug files", "what tells of the machine", stops="empty|ENOENT|EACCES")
 def _(_scene: Scene) -> str:
-    for path in ("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/bpf", "/sys/fs/pstore", "/sys/kernel/security"):
+    for path in (
+        "/sys/kernel/debug",
+        "/sys/kernel/tracing",
+        "/sys/fs/bpf",
+        "/sys/fs/pstore",
+        "/sys/kernel/security",
+    ):
         try:
             if os.listdir(path):
                 return f"`{path}` was listed"

@@ -21,6 +21,9 @@ _locked.syscall.restype = ctypes.c_long
 Argument = int | bytes | ctypes.Array[ctypes.c_char] | None
 
 
+Enter = Callable[[Callable[["Scene"], str]], Callable[["Scene"], str]]
+
+
 class World(Enum):
     """Where a control runs: no sandbox, and as much right as can be had there."""
 
@@ -136,7 +139,7 @@ def probe(
     target: str = "",
     fatal: str = "",
     no_control: str = "",
-) -> Callable[[Callable[[Scene], str]], Callable[[Scene], str]]:
+) -> Enter:
     """Enter a probe into the registry."""
 
     def enter(run: Callable[[Scene], str]) -> Callable[[Scene], str]:

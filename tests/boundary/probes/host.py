@@ -3,7 +3,7 @@
 import contextlib
 import ctypes
 import os
-import secrets as random
+import secrets
 import select
 import shutil
 import socket
@@ -25,7 +25,7 @@ _PLACES = {
     "a plain folder": "/srv",
     "the var folder": "/var/lib",
     "the run folder": "/run",
-    "the tmp folder": "/tmp",  # noqa: S108
+    "the tmp folder": "/tmp",
     "the etc folder": "/etc",
 }
 _VICTIM = (
@@ -43,17 +43,17 @@ class Host:
         self.uid = uid
         self.probes = probes
         self.rich = os.geteuid() == 0
-        self.token = "token-" + random.token_hex(8)
+        self.token = "token-" + secrets.token_hex(8)
         self.heard: set[str] = set()
         self._made: list[str] = []
         self._open: list[socket.socket] = []
         self._done = threading.Event()
-        self._mark = f"interlock-probe-{random.token_hex(4)}"
+        self._mark = f"interlock-probe-{secrets.token_hex(4)}"
         self._ids: list[tuple[int, int]] = []
         self._before: dict[str, tuple[object, ...]] = {}
 
     def __enter__(self) -> "Host":
-        base = tempfile.mkdtemp(prefix="il-probe-", dir="/var/tmp")  # noqa: S108
+        base = tempfile.mkdtemp(prefix="il-probe-", dir="/var/tmp")
         self._made.append(base)
         os.chmod(base, 0o755)
         os.chown(base, self.uid, self.uid)
@@ -69,7 +69,7 @@ class Host:
         return self
 
     def _folder(self, parent: str) -> str:
-        if not self.rich and parent != "/tmp":  # noqa: S108
+        if not self.rich and parent != "/tmp":
             return ""
         path = f"{parent}/{self._mark}"
         os.mkdir(path)
@@ -135,7 +135,9 @@ class Host:
             if folder:
                 self.sockets[place] = f"{folder}/s"
                 self._serve(self._bound(socket.AF_UNIX, socket.SOCK_STREAM, f"{folder}/s"))
-        self.sockets.update((f"{place}, late", f"{folder}/late") for place, folder in self.places.items() if folder)
+        self.sockets.update(
+            (f"{place}, late", f"{folder}/late") for place, folder in self.places.items() if folder
+        )
         if self.places["the etc folder"]:
             # A service that changes to its folder first: the kernel's list holds no full path.
             self.sockets["the etc folder, by a relative name"] = f"{self.places['the etc folder']}/r"
@@ -155,7 +157,7 @@ class Host:
         self._thread = threading.Thread(target=self._hear, daemon=True)
         self._thread.start()
 
-    def _bound(self, family: int, kind: int, where: object) -> socket.socket:
+    def _bound(self, family: int, kind: int, where: str | tuple[str, int]) -> socket.socket:
         one = socket.socket(family, kind)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -167,10 +169,10 @@ class Host:
 
     def _both_ports(self) -> int:
         while True:
-            made = [self._bound(socket.AF_INET, socket.SOCK_STREAM, ("0.0.0.0", 0))]  # noqa: S104
+            made = [self._bound(socket.AF_INET, socket.SOCK_STREAM, ("0.0.0.0", 0))]
             port: int = made[0].getsockname()[1]
             try:
-                made.append(self._bound(socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", port)))  # noqa: S104
+                made.append(self._bound(socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", port)))
                 if socket.has_ipv6:
                     made.append(self._bound(socket.AF_INET6, socket.SOCK_STREAM, ("::", port)))
                     made.append(self._bound(socket.AF_INET6, socket.SOCK_DGRAM, ("::", port)))
@@ -194,7 +196,9 @@ class Host:
             ready, _, _ = select.select([*self._open, *accepted], [], [], 0.05)
             if not ready and self._done.is_set():
                 break
-            if not late and any(os.path.exists(f"{folder}/.late") for folder in (self.box.upper, self.box.workspace)):
+            if not late and any(
+                os.path.exists(f"{folder}/.late") for folder in (self.box.upper, self.box.workspace)
+            ):
                 late = True
                 for place, folder in self.places.items():
                     if f"{place}, late" in self.sockets:
@@ -218,7 +222,7 @@ class Host:
                 self.heard.add(name)
 
     def _shared(self) -> None:
-        self.key = 0x49000000 + random.randbelow(1 << 20) * 16
+        self.key = 0x49000000 + secrets.randbelow(1 << 20) * 16
         for get, control in ((29, 31), (68, 71), (64, 66)):
             numbers = {29: (self.key, 4096, 0o1666), 68: (self.key, 0o1666), 64: (self.key, 1, 0o1666)}[get]
             made = _libc.syscall(ctypes.c_long(get), *(ctypes.c_long(one) for one in numbers))
@@ -230,7 +234,7 @@ class Host:
         else:
             os.fchmod(queue, 0o666)
             os.close(queue)
-        self.shared = f"/dev/shm/{self._mark}"  # noqa: S108
+        self.shared = f"/dev/shm/{self._mark}"
         self._put(self.shared, "before\n")
 
     def _victim(self) -> None:
@@ -289,7 +293,7 @@ class Host:
                         one.st_mode, one.st_uid, one.st_gid, one.st_size, one.st_mtime_ns, one.st_atime_ns,
                         one.st_nlink, one.st_ino, tuple(sorted(os.listxattr(path, follow_symlinks=False))),
                     )  # fmt: skip
-        for folder in ("/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
+        for folder in ("/dev/shm", "/tmp", "/var/tmp"):
             for name in os.listdir(folder):
                 if name.startswith(self._mark):
                     found[f"{folder}/{name}"] = ()
@@ -352,7 +356,7 @@ class Host:
         made = _libc.syscall(ctypes.c_long(29), ctypes.c_long(left + 1), ctypes.c_long(0), ctypes.c_long(0))
         if left and made >= 0:
             _libc.syscall(ctypes.c_long(31), ctypes.c_long(made), ctypes.c_long(0), None)
-        for folder in ("/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108
+        for folder in ("/dev/shm", "/tmp", "/var/tmp"):
             for name in os.listdir(folder):
                 if name.startswith(self._mark) and os.path.isfile(f"{folder}/{name}"):
                     os.unlink(f"{folder}/{name}")

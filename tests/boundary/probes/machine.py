@@ -23,7 +23,12 @@ from tests.boundary.probes.entry import (
     probe,
 )
 
-_KERNEL, _CLOCK, _KEYS, _RING = "the kernel's code", "the machine's clock", "the host's keyrings", "the filter"
+_KERNEL, _CLOCK, _KEYS, _RING = (
+    "the kernel's code",
+    "the machine's clock",
+    "the host's keyrings",
+    "the filter",
+)
 
 plain_call("load a module", _KERNEL, 175, block(16), 16, b"", reached=(errno.ENOEXEC,))
 plain_call("remove a module", _KERNEL, 176, b"interlock_probe_none", 0x800, reached=(errno.ENOENT,))
@@ -53,7 +58,7 @@ def _(_scene: Scene) -> str:
 @probe("load a kernel program", "kernel programs")
 def _(_scene: Scene) -> str:
     code, licence, record = block(16), block(4), block(128)
-    code.raw = bytes.fromhex("b700000000000000" "9500000000000000")
+    code.raw = bytes.fromhex("b7000000000000009500000000000000")
     licence.raw = b"GPL\0"
     record.raw = struct.pack("=IIQQ", 1, 2, address(code), address(licence)).ljust(128, b"\0")
     return attempt(321, 5, record, 128)
@@ -90,7 +95,7 @@ plain_call("drop the accounting", "the host's records", 163, None, control=World
 plain_call("restart the machine", "the machine", 169, 0xFEE1DEAD, 672274793, 0x1234567, None, control=World.APART, fatal="SIGHUP")  # fmt: skip
 plain_call("halt the machine", "the machine", 169, 0xFEE1DEAD, 672274793, 0xCDEF0123, None, control=World.APART, fatal="SIGINT")  # fmt: skip
 plain_call("set the time zone of the kernel", _CLOCK, 164, None, block(8))
-plain_call("step the clock", _CLOCK, 305, 0, block(208)[0:0] or struct.pack("=I", 0x100).ljust(208, b"\0"))
+plain_call("step the clock", _CLOCK, 305, 0, struct.pack("=I", 0x100).ljust(208, b"\0"))
 plain_call("steer the clock", _CLOCK, 159, struct.pack("=I", 0x100).ljust(208, b"\0"))
 plain_call("set the clock", _CLOCK, 227, 0, struct.pack("=qq", 0, 0), no_control="it would move this machine's clock")  # fmt: skip
 plain_call("read the kernel's log", "the kernel's log", 103, 3, block(4096), 4096)
@@ -179,11 +184,11 @@ def _(_scene: Scene) -> str:
 @probe("open a file by its handle", "files past their path")
 def _(_scene: Scene) -> str:
     handle, mount = block(136), block(4)
-    with open("/dev/shm/interlock-probe-handle", "w") as file:  # noqa: S108
+    with open("/dev/shm/interlock-probe-handle", "w") as file:
         handle.raw = struct.pack("=Ii", 128, 0).ljust(136, b"\0")
         try:
             call(303, -100, os.fsencode(file.name), handle, mount, 0)
-            folder = os.open("/dev/shm", os.O_RDONLY)  # noqa: S108
+            folder = os.open("/dev/shm", os.O_RDONLY)
             return attempt(304, folder, handle, os.O_RDONLY)
         finally:
             os.unlink(file.name)
@@ -227,7 +232,8 @@ def _run_code(*parts: tuple[int, str]) -> int:
             for word in code.split()
         )
         memory[start : start + len(raw)] = raw
-    return ctypes.CFUNCTYPE(ctypes.c_int)(where)()
+    result: int = ctypes.CFUNCTYPE(ctypes.c_int)(where)()
+    return result
 
 
 def _answer(number: int) -> str:

@@ -22,13 +22,20 @@ _HERE = -100
 plain_call("mount a tmpfs", "the file tree", _MOUNT, b"x", b"/tmp", b"tmpfs", 0, None)
 plain_call("mount a second proc", "masks of the proc folder", _MOUNT, b"proc", b"/tmp", b"proc", 0, None)
 plain_call("bind a folder over another", "the file tree", _MOUNT, b"/usr", b"/tmp", None, _BIND, None)
+plain_call("bind the whole tree again", "read-only mounts", _MOUNT, b"/", b"/tmp", None, _BIND | _REC, None)
 plain_call(
-    "bind the whole tree again", "read-only mounts", _MOUNT, b"/", b"/tmp", None, _BIND | _REC, None
+    "remount the proc folder writable",
+    "read-only mounts",
+    _MOUNT,
+    b"none",
+    b"/proc",
+    None,
+    _REMOUNT | _BIND,
+    None,
 )
 plain_call(
-    "remount the proc folder writable", "read-only mounts", _MOUNT, b"none", b"/proc", None, _REMOUNT | _BIND, None
+    "make mounts shared", "mount events of the host", _MOUNT, b"none", b"/", None, _SHARED | _REC, None
 )
-plain_call("make mounts shared", "mount events of the host", _MOUNT, b"none", b"/", None, _SHARED | _REC, None)
 plain_call("unmount a mask", "what is masked", _UMOUNT, b"/proc", 2)
 plain_call("unmount the terminals", "the file tree", _UMOUNT, b"/dev/pts", 2)
 plain_call("chroot", "the root folder", _CHROOT, b"/tmp")

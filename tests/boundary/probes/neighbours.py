@@ -22,14 +22,13 @@ def _talk(scene: Scene, path: str, kind: int = socket.SOCK_STREAM) -> str:
     return "a host program answered"
 
 
-def _await_service(scene: Scene, path: str) -> None:
-    """Have the host start its service now that the sandbox stands, and give it a moment."""
-    with open(f"{scene.workspace}/.late", "w"):
-        pass
-    for _ in range(20):
-        if os.path.exists(path):
-            break
-        time.sleep(0.01)
+def _await_service(scene: Scene) -> None:
+    """Have the host start its services now that the sandbox stands."""
+    if not os.path.exists(f"{scene.workspace}/.late"):
+        with open(f"{scene.workspace}/.late", "w"):
+            pass
+        # Not by looking for the socket: the kernel would remember that it was not there.
+        time.sleep(0.4)
 
 
 def _enter_sockets() -> None:
@@ -39,7 +38,7 @@ def _enter_sockets() -> None:
             if place not in scene.sockets:
                 raise NotRun(f"needs root to lay a socket out in {place}")
             if place.endswith("late"):
-                _await_service(scene, scene.sockets[place])
+                _await_service(scene)
             return _talk(scene, scene.sockets[place])
 
         probe(
@@ -51,7 +50,9 @@ def _enter_sockets() -> None:
 _enter_sockets()
 
 
-@probe("send to a datagram socket in the workspace", "programs of the host", stops="ECONNREFUSED|ENOENT|EACCES")
+@probe(
+    "send to a datagram socket in the workspace", "programs of the host", stops="ECONNREFUSED|ENOENT|EACCES"
+)
 def _(scene: Scene) -> str:
     return _talk(scene, scene.letterbox, socket.SOCK_DGRAM)
 
@@ -125,14 +126,14 @@ def _(scene: Scene) -> str:
 
 @probe("leave a file in the tmp folder", "folders that programs share", stops=UNSEEN)
 def _(scene: Scene) -> str:
-    with open(f"/tmp/{os.path.basename(scene.shared)}-{scene.slug}", "w") as file:  # noqa: S108
+    with open(f"/tmp/{os.path.basename(scene.shared)}-{scene.slug}", "w") as file:
         file.write(scene.name)
     raise Stopped(UNSEEN)
 
 
 @probe("leave a file in the other tmp folder", "folders that programs share", stops=UNSEEN)
 def _(scene: Scene) -> str:
-    with open(f"/var/tmp/{os.path.basename(scene.shared)}-{scene.slug}", "w") as file:  # noqa: S108
+    with open(f"/var/tmp/{os.path.basename(scene.shared)}-{scene.slug}", "w") as file:
         file.write(scene.name)
     raise Stopped(UNSEEN)
 

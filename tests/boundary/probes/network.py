@@ -5,7 +5,17 @@ import os
 import socket
 import struct
 
-from tests.boundary.probes.entry import UNSEEN, NotRun, Scene, Stopped, World, attempt, block, plain_call, probe
+from tests.boundary.probes.entry import (
+    UNSEEN,
+    NotRun,
+    Scene,
+    Stopped,
+    World,
+    attempt,
+    block,
+    plain_call,
+    probe,
+)
 
 _OUT = "a way out"
 _NO_ROUTE = "ENETUNREACH|ECONNREFUSED|EHOSTUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT"
@@ -31,7 +41,11 @@ def _(scene: Scene) -> str:
     return _stream(scene, socket.AF_INET, "127.0.0.1")
 
 
-@probe("connect to a service on the host's v6 loopback", "services of the host", stops="ECONNREFUSED|EADDRNOTAVAIL")
+@probe(
+    "connect to a service on the host's v6 loopback",
+    "services of the host",
+    stops="ECONNREFUSED|EADDRNOTAVAIL",
+)
 def _(scene: Scene) -> str:
     return _stream(scene, socket.AF_INET6, "::1")
 
@@ -43,7 +57,7 @@ def _(scene: Scene) -> str:
 
 @probe("connect to the unspecified address", "services of the host", stops="ECONNREFUSED")
 def _(scene: Scene) -> str:
-    return _stream(scene, socket.AF_INET, "0.0.0.0")  # noqa: S104
+    return _stream(scene, socket.AF_INET, "0.0.0.0")
 
 
 @probe("connect to an address outside", _OUT, stops=_NO_ROUTE)

@@ -218,7 +218,9 @@ def _(scene: Scene) -> str:
 
 @probe("signal any process outside by its number", "the monitor and the host", stops="no one answers")
 def _(_scene: Scene) -> str:
-    own = {int(name) for name in os.listdir("/proc") if name.isdigit()} if os.getpid() < 4096 else {os.getpid()}
+    own = (
+        {int(name) for name in os.listdir("/proc") if name.isdigit()} if os.getpid() < 4096 else {os.getpid()}
+    )
     for pid in range(1, 70_000):
         try:
             os.kill(pid, 0)

@@ -3,6 +3,7 @@
 The same program runs inside the sandbox and, given a world, outside of it.
 """
 
+import contextlib
 import ctypes
 import dataclasses
 import errno
@@ -16,7 +17,17 @@ import time
 
 from tests.boundary.probes.entry import REGISTRY, NotRun, Probe, Scene, Stopped, World, call
 
-MODULES = ("mounts", "processes", "machine", "devices", "neighbours", "network", "secrets", "writes", "privileges")
+MODULES = (
+    "mounts",
+    "processes",
+    "machine",
+    "devices",
+    "neighbours",
+    "network",
+    "secrets",
+    "writes",
+    "privileges",
+)
 _DEADLINE_S = 8
 
 
@@ -78,10 +89,8 @@ def _in_child(probe: Probe, scene: Scene, world: World | None, answer: int) -> N
         scene = dataclasses.replace(scene, guardian=guardian)
     result = outcome(probe, scene)
     if world is not None and scene.guardian > 1:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(scene.guardian, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
     os.write(answer, json.dumps(result).encode())
     os._exit(0)
 

@@ -113,7 +113,13 @@ def _(scene: Scene) -> str:
 
 
 def _enter_system() -> None:
-    for path in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssl/private"):
+    for path in (
+        "/etc/shadow",
+        "/etc/gshadow",
+        "/etc/sudoers",
+        "/etc/ssh/ssh_host_ed25519_key",
+        "/etc/ssl/private",
+    ):
 
         def read(_: Scene, path: str = path) -> str:
             if os.path.isdir(path):

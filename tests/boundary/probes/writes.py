@@ -4,13 +4,20 @@ import errno
 import os
 import stat
 
-from tests.boundary.probes.entry import UNSEEN, NotRun, Scene, Stopped, call, probe
+from tests.boundary.probes.entry import UNSEEN, Enter, NotRun, Scene, Stopped, call, probe
 
 _CLOSED = "EROFS|EACCES|EPERM|EXDEV"
 
 
 def _enter_system_files() -> None:
-    for path in ("/etc/passwd", "/etc/hosts", "/usr/bin/env", "/usr/bin/tac", "/etc/profile", "/usr/lib/os-release"):
+    for path in (
+        "/etc/passwd",
+        "/etc/hosts",
+        "/usr/bin/env",
+        "/usr/bin/tac",
+        "/etc/profile",
+        "/usr/lib/os-release",
+    ):
 
         def open_it(_: Scene, path: str = path) -> str:
             return f"it opened: {os.open(path, os.O_WRONLY | os.O_APPEND)}"
@@ -27,7 +34,7 @@ def _enter_system_files() -> None:
 _enter_system_files()
 
 
-def _public(name: str, stops: str = _CLOSED):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _public(name: str, stops: str = _CLOSED) -> Enter:
     return probe(name, "a folder of the host that all may write", stops=stops, target="public")
 
 
@@ -167,8 +174,9 @@ def _(scene: Scene) -> str:
 
 @_public("write through a link of a folder")
 def _(scene: Scene) -> str:
+    new = os.path.basename(scene.aim("public", "new"))
     os.symlink(scene.public, scene.aim("workspace", "folder"))
-    with open(f"{scene.aim('workspace', 'folder')}/{scene.slug}.new", "w") as file:
+    with open(f"{scene.aim('workspace', 'folder')}/{new}", "w") as file:
         file.write("new")
     return "it was written"
 
@@ -178,7 +186,14 @@ def _enter_home() -> None:
         with open(path, "w") as file:
             file.write("changed")
 
-    for name in (".bashrc", ".profile", ".ssh/authorized_keys", ".config/autostart/x.desktop", ".gitconfig", "bin/ls"):
+    for name in (
+        ".bashrc",
+        ".profile",
+        ".ssh/authorized_keys",
+        ".config/autostart/x.desktop",
+        ".gitconfig",
+        "bin/ls",
+    ):
 
         def write(scene: Scene, name: str = name) -> str:
             # Each probe's own file stands for that name; the name itself is tried too.
@@ -192,7 +207,9 @@ def _enter_home() -> None:
             open_write(scene, scene.aim("home"))
             raise Stopped(UNSEEN)
 
-        probe(f"write ~/{name}", "what runs later from the home", promise=3, stops=UNSEEN, target="home")(write)
+        probe(f"write ~/{name}", "what runs later from the home", promise=3, stops=UNSEEN, target="home")(
+            write
+        )
 
 
 _enter_home()
@@ -210,13 +227,19 @@ def _(scene: Scene) -> str:
     raise Stopped(UNSEEN)
 
 
-@probe("move a file from the home to the workspace", "two layers", promise=3, stops=UNSEEN + "|EXDEV", target="home")
+@probe(
+    "move a file from the home to the workspace",
+    "two layers",
+    promise=3,
+    stops=UNSEEN + "|EXDEV",
+    target="home",
+)
 def _(scene: Scene) -> str:
     os.rename(scene.aim("home"), scene.aim("workspace", "moved"))
     raise Stopped(UNSEEN)
 
 
-def _workspace(name: str, attacks: str = "the workspace before release", target: str = "workspace"):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _workspace(name: str, attacks: str = "the workspace before release", target: str = "workspace") -> Enter:
     return probe(name, attacks, promise=3, stops=UNSEEN, target=target)
 
 
@@ -274,7 +297,9 @@ def _(scene: Scene) -> str:
     raise Stopped(UNSEEN)
 
 
-@_workspace("change the mode of a file with a second name outside", "hard links out of the workspace", "linked")
+@_workspace(
+    "change the mode of a file with a second name outside", "hard links out of the workspace", "linked"
+)
 def _(scene: Scene) -> str:
     os.chmod(scene.aim("workspace", "link"), 0o4777)
     raise Stopped(UNSEEN)
@@ -316,7 +341,12 @@ def _(scene: Scene) -> str:
 
 def _enter_marks() -> None:
     for prefix in ("user.overlay.", "trusted.overlay."):
-        for name, value in (("redirect", b"/../../etc"), ("metacopy", b""), ("opaque", b"y"), ("whiteout", b"y")):
+        for name, value in (
+            ("redirect", b"/../../etc"),
+            ("metacopy", b""),
+            ("opaque", b"y"),
+            ("whiteout", b"y"),
+        ):
 
             def mark(scene: Scene, attribute: str = prefix + name, value: bytes = value) -> str:
                 os.setxattr(scene.aim("workspace"), attribute, value)
