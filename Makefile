@@ -24,11 +24,11 @@ test: setup ## run the tests (without the slow ones)
 check: lint types imports docs ## check style, types, the order of the rooms, and the docs
 
 lint: setup
-	@$(BIN)/ruff check src spec tests scripts
-	@$(BIN)/ruff format --check src spec tests scripts
+	@$(BIN)/ruff check src spec tests scripts benchmarks
+	@$(BIN)/ruff format --check src spec tests scripts benchmarks
 
 types: setup
-	@$(BIN)/mypy src spec tests scripts/check_docs.py
+	@$(BIN)/mypy src spec tests benchmarks scripts/check_docs.py
 
 imports: setup
 	@$(BIN)/lint-imports --no-logo
@@ -51,4 +51,4 @@ fuzz: setup ## flip FLIPS bits of sealed ledgers, then search for a decision tha
 
 clean: ## remove what the targets made, but for .venv
 	@rm -rf build dist .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	@find src spec tests scripts -name __pycache__ -prune -exec rm -rf {} +
+	@find src spec tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -96,7 +96,9 @@ def test_sandbox_inherits_no_descriptor_and_no_blocked_or_ignored_signal(box: Bo
     numbers = [int(path.rpartition("/")[2]) for path in listed.text.split()]
     assert numbers[:3] == [0, 1, 2]
     assert spare not in numbers
-    assert [line.split()[1] for line in lines[1:3]] == ["0" * 16, "0" * 16]
+    # Signals 32 and 33 are the C library's own; its posix_spawn (make uses it) leaves 32 ignored.
+    ours = ~(1 << 31 | 1 << 32)
+    assert [int(line.split()[1], 16) & ours for line in lines[1:3]] == [0, 0]
 
 
 def test_sandbox_leftover_daemon_dies_with_the_command(box: Box) -> None:

@@ -22,6 +22,7 @@ _Code = tuple[Instruction, ...]
 
 _PERMIT: _Code = ((_RETURN, 0, 0, _ALLOW),)
 _DENY: _Code = ((_RETURN, 0, 0, _ERRNO | errno.EPERM),)
+_DONE: _Code = ((_RETURN, 0, 0, _ERRNO),)  # answered with success, and not carried out
 _ABSENT: _Code = ((_RETURN, 0, 0, _ERRNO | errno.ENOSYS),)
 
 
@@ -37,12 +38,13 @@ def _unless_one_of(index: int, values: tuple[int, ...], *, matched: _Code, other
 
 def _socket() -> _Code:
     netlink = _unless_one_of(2, (syscalls.NETLINK_ROUTE,), matched=_PERMIT, otherwise=_DENY)
+    known = _unless_one_of(2, syscalls.IP_PROTOCOLS, matched=_PERMIT, otherwise=_DENY)
     plain: _Code = (
         _argument(1),
         (_AND, 0, 0, 0xF),
-        (_IF_EQUAL, 2, 0, syscalls.SOCK_RAW),
-        (_IF_EQUAL, 1, 0, syscalls.SOCK_PACKET),
-        *_PERMIT,
+        (_IF_EQUAL, 1 + len(known), 0, syscalls.SOCK_RAW),
+        (_IF_EQUAL, len(known), 0, syscalls.SOCK_PACKET),
+        *known,
         *_DENY,
     )
     return (
@@ -78,6 +80,17 @@ def _code(rule: Rule) -> _Code:
             return (_argument(0), (_IF_ANY_BIT, 1, 0, syscalls.NAMESPACE_FLAGS), *_PERMIT, *_DENY)
         case Rule.PERSONALITY:
             return _unless_one_of(0, syscalls.PERSONALITIES, matched=_PERMIT, otherwise=_DENY)
+        case Rule.SET_LIMIT:
+            return (_argument(0), (_IF_EQUAL, 1, 0, syscalls.RLIMIT_CORE), *_PERMIT, *_DONE)
+        case Rule.LIMIT_OF:
+            high_half = (_LOAD, 0, 0, 16 + 8 * 2 + 4)
+            return (
+                _argument(0), (_IF_EQUAL, 7, 0, syscalls.FIRST_PROCESS),
+                _argument(1), (_IF_EQUAL, 0, 4, syscalls.RLIMIT_CORE),
+                _argument(2), (_IF_EQUAL, 0, 4, 0),  # no new limit: it only asks
+                high_half, (_IF_EQUAL, 0, 2, 0),
+                *_PERMIT, *_DENY, *_DONE,
+            )  # fmt: skip
         case Rule.SOCKET:
             return _socket()
         case Rule.SOCKET_PAIR:

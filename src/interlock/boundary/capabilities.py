@@ -20,9 +20,13 @@ KEPT_AS_ROOT: tuple[tuple[str, int, str], ...] = (
 _VERSION_3 = 0x20080522
 
 
-def kept_mask(*, root: bool) -> int:
+KEPT_IF_NESTED = ("SETFCAP", 31, "a sandbox of the agent's own maps root in its user namespace (Linux 5.12)")
+
+
+def kept_mask(*, root: bool, nested: bool = False) -> int:
     """Return the capability set of the command as a bit mask."""
-    return sum(1 << number for _, number, _ in KEPT_AS_ROOT) if root else 0
+    kept = (*KEPT_AS_ROOT, KEPT_IF_NESTED) if nested else KEPT_AS_ROOT
+    return sum(1 << number for _, number, _ in kept) if root else 0
 
 
 def bound(mask: int) -> None:

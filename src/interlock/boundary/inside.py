@@ -91,11 +91,13 @@ def _live(order: Order, channel: socket.socket) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if order.own_group:
         os.setpgid(0, 0)
-    _become(order, channel)
-    # The monitor's own files must not live on here; its objects must not be collected, or they would close
-    # numbers that are ours by now.
+    # The monitor's own files must not live on here, its end of the channel least of all: its death must show.
+    # Its objects must not be collected, or they would close numbers that are ours by now.
     gc.disable()
     kernel.close_except((0, 1, 2, channel.fileno(), *order.staged.values(), *order.ownerless.values()))
+    # Python's own handler would make `kill -INT 1` an exception, and so an end of the run.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _become(order, channel)
     umask = os.umask(0)
     staged = dict(order.staged)
     facts: list[str] = []
@@ -161,7 +163,8 @@ def _confine(order: Order, degraded: list[str]) -> list[str]:
     plan = order.plan
     limits = [
         ("FSIZE", resource.RLIMIT_FSIZE, plan.limits.file_size_bytes),
-        ("CORE", resource.RLIMIT_CORE, 0),
+        # Not 0: a host's core-dump program is run at every limit but 1 (core(5)); a file of 1 byte is none.
+        ("CORE", resource.RLIMIT_CORE, 1),
     ]
     if not order.root:
         limits.append(("NPROC", resource.RLIMIT_NPROC, plan.limits.processes))
@@ -171,7 +174,7 @@ def _confine(order: Order, degraded: list[str]) -> list[str]:
         hard = resource.getrlimit(number)[1]
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(number, (bound, bound))
-    mask = capabilities.kept_mask(root=order.root)
+    mask = capabilities.kept_mask(root=order.root, nested=plan.nested)
     capabilities.bound(mask)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     facts = [

@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import hashlib
 import os
+import stat
 import struct
 
 from interlock.boundary import kernel
@@ -65,6 +66,10 @@ def _allow_stream(ruleset: int, descriptor: int, handled: int) -> None:
         mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
         file = os.open(f"/proc/self/fd/{descriptor}", os.O_PATH | os.O_CLOEXEC)
     except OSError:
+        return
+    if stat.S_ISDIR(os.fstat(file).st_mode):
+        # A right to a folder is one to all below it, and this one is the host's.
+        os.close(file)
         return
     try:
         access = _IOCTL_DEV

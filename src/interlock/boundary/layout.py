@@ -8,10 +8,11 @@ from interlock.boundary.plan import SandboxPlan
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.records import dataclass
 
-STATIC_FOLDERS = frozenset(
-    ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "opt", "nix", "gnu")
-)
-"""Top-level folders that programs are installed in: shown by a read-only bind, which costs nothing."""
+STATIC_FOLDERS = frozenset(("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"))
+"""Top-level folders that programs are installed in, and no service puts a socket in: a read-only bind, which costs
+nothing. The others are shown through a read-only overlay, on which a host's socket cannot be connected to."""
+
+_NEVER_STAGED = ("proc", "sys", "dev", "etc", *STATIC_FOLDERS)
 
 PRIVATE_FOLDERS = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - the sandbox's own, not shared
 """Folders in which the host's programs leave sockets and secrets: a fresh tmpfs of the run's own."""
@@ -186,7 +187,7 @@ def _check(plan: SandboxPlan) -> None:
                     f"`{overlay.name}` needs a folder that is not there",
                     hint="give an existing, absolute folder",
                 )
-        if overlay.target == "/" or overlay.target.split("/")[1] in ("proc", "sys", "dev", *STATIC_FOLDERS):
+        if overlay.target == "/" or overlay.target.split("/")[1] in _NEVER_STAGED:
             raise InputError(
                 f"`{overlay.target}` cannot be staged",
                 hint="choose a folder of your own, not one of the system's",

@@ -50,9 +50,13 @@ def mounts_of(tree: layout.Layout) -> dict[str, int]:
 def _namespace() -> int:
     """Make a user namespace that maps one unused id; its first process is gone on return."""
     ready, told = os.pipe()
+    monitor = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
+            kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != monitor:
+                os._exit(1)
             kernel.call("unshare", kernel.NR_UNSHARE, kernel.CLONE_NEWUSER)
             os.write(told, b"u")
             signal.pause()

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import struct
 from collections.abc import Callable
 
@@ -177,6 +178,12 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         raise BoundaryError(
             f"this build knows the system calls of x86_64, not of `{machine}`", hint="use an x86_64 machine"
         )
+    for name, descriptor in (("input", 0), ("output", 1), ("error output", 2)):
+        if _is_folder(descriptor):
+            raise InputError(
+                f"the standard {name} is a folder of the host: everything below it could be reached",
+                hint="give a file, a pipe or a terminal",
+            )
     root = os.geteuid() == 0
     degraded: list[str] = []
     tree = layout.compute(plan)
@@ -268,6 +275,13 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         plan=plan, pid=pid, channel=channel, group=group, watch=watch, terminal=terminal,
         facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
     )  # fmt: skip
+
+
+def _is_folder(descriptor: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
 
 
 def _settle_layers(plan: SandboxPlan) -> None:

@@ -14,6 +14,8 @@ class Rule(Enum):
     """ENOSYS: callers fall back to an older call, whose arguments the filter can read."""
     CLONE_FLAGS = "clone-flags"
     PERSONALITY = "personality"
+    SET_LIMIT = "set-limit"
+    LIMIT_OF = "limit-of"
     SOCKET = "socket"
     SOCKET_PAIR = "socket-pair"
     IOCTL = "ioctl"
@@ -131,6 +133,16 @@ RESTRICTED: tuple[Call, ...] = (
         "odd families leave the network namespace or are rarely tested; raw sockets forge packets",
         (("socket", 41),),
     ),
+    *_family(
+        Rule.SET_LIMIT,
+        "a core limit of other than 1 hands a crash to the host's core-dump program (core(5))",
+        (("setrlimit", 160),),
+    ),
+    *_family(
+        Rule.LIMIT_OF,
+        "the same; and limits of the sandbox's first process would end the run",
+        (("prlimit64", 302),),
+    ),
     *_family(Rule.SOCKET_PAIR, "odd families are rarely tested", (("socketpair", 53),)),
     *_family(Rule.IOCTL, "types into, or takes over, the user's terminal", (("ioctl", 16),)),
     *_family(Rule.NODE_MODE_1, "a device file opens the machine", (("mknod", 133),)),
@@ -139,6 +151,12 @@ RESTRICTED: tuple[Call, ...] = (
 
 NAMESPACE_FLAGS = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+
+IP_PROTOCOLS = (0, 6, 17, 1, 58)
+"""Any, TCP, UDP, ICMP, ICMPv6: for others (SCTP, DCCP, L2TP) the host's kernel would load a module."""
+
+RLIMIT_CORE = 4
+FIRST_PROCESS = 1
 
 PERSONALITIES = (0, 0x40000, 0xFFFFFFFF)
 """PER_LINUX, ADDR_NO_RANDOMIZE (debuggers), and the query."""
