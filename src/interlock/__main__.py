@@ -1,7 +1,5 @@
 """`python -m interlock`."""
 
-import sys
+from interlock.cli import entry
 
-from interlock.cli import main
-
-sys.exit(main())
+entry()

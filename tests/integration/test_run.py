@@ -319,3 +319,43 @@ def _sleepers() -> list[str]:
             except OSError:
                 continue
     return found
+
+
+def policy_with(cli: Cli, text: str) -> str:
+    path = os.path.join(cli.base, "policy.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"version: 1\npreset: coding\n{text}")
+    cli.own()
+    return path
+
+
+def test_a_state_folder_is_staged_reviewed_and_kept(cli: Cli) -> None:
+    policy = policy_with(cli, 'state: ["~/.agent"]\n')
+    script = cli.put("agent.sh", "echo notes > ~/.agent/notes; echo run > ~/.agent/.envrc; echo x > ~/gone\n")
+    done = cli("run", "--policy", policy, "--task", "go on", "--json", "--", "sh", script)
+    assert done.returncode == 6, done.stderr
+    assert [item["object"] for item in cli.outcome(done)["refused"]] == ["state:.agent:.envrc"]
+    kept = os.path.join(cli.home, ".agent")
+    assert os.listdir(kept) == ["notes"]
+    assert not os.path.exists(os.path.join(cli.home, "gone"))
+    again = cli.sh("cat ~/.agent/notes", "--policy", policy)
+    assert again.stdout == b"notes\n"
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_namespaces_of_its_own_start_only_where_the_policy_says_so(cli: Cli) -> None:
+    script = "unshare -Urm sh -c 'mount -t tmpfs none /tmp && echo nested' 2>/dev/null || echo shut"
+    assert cli.sh(script).stdout == b"shut\n"
+    policy = policy_with(cli, "sandbox: {nested: true}\n")
+    done = cli.sh(script, "--policy", policy)
+    assert done.stdout == b"nested\n", done.stderr
+    assert any("nested" in line for line in cli.story()["degraded"])
+
+
+def test_a_conflict_with_a_host_edit_keeps_both_sides(cli: Cli) -> None:
+    cli.put("a.txt", "one\n")
+    cli.sh("echo agent > a.txt", "--hold")
+    cli.put("a.txt", "host\n")
+    listed = cli("diff", "last").stdout.decode()
+    assert "-host" in listed
+    assert cli.get("a.txt") == "host\n"

@@ -113,6 +113,8 @@ def _live(order: Order, channel: socket.socket) -> None:
     facts.append(f"ownerless={' '.join(sorted(builder.ownerless_sources)) or 'none'}")
     facts.extend(_confine(order, builder.degraded))
     program = _find_program(order.plan)
+    if channel.recv(16) != b"in":
+        os._exit(1)
     hold, release = os.pipe()
     child = os.fork()
     if child == 0:

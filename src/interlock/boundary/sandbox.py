@@ -241,6 +241,9 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         made.callback(end, pid)
         if root:
             map_all(pid)
+        # The move takes the kernel some 8 ms: meanwhile the first process mounts. It waits for our word before it
+        # makes the command, which is born into the cgroup.
+        channel.send(b"map")
         try:
             group.add(pid)
         except OSError:
@@ -251,7 +254,8 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
                 "the sandbox could not be put into its cgroup",
                 "run as an ordinary user",
             )
-        channel.send(b"map")
+        with contextlib.suppress(BrokenPipeError):
+            channel.send(b"in")  # if it fell, its last words say why
         if meanwhile is not None:
             meanwhile()
         told = _await_ready(channel)

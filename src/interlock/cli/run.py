@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -85,6 +84,8 @@ def main(words: list[str]) -> int:
     )
     outcome = launch.run(request, _note(arguments))
     if arguments.json:
+        import json
+
         print(json.dumps(_summary(outcome)), file=sys.stderr)
     else:
         _tell(outcome, verbose=arguments.verbose)

@@ -83,8 +83,12 @@ def runs_folder() -> str:
 
 
 def new_run_id() -> str:
-    """Return an id that sorts by time and is short enough to type the end of."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+    """Return an id that sorts by time, to the millisecond, and is short enough to type the end of."""
+    now_ns = time.time_ns()
+    seconds, milliseconds = now_ns // 10**9, now_ns // 10**6 % 1000
+    return (
+        f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(seconds))}-{milliseconds:03}{secrets.token_hex(2)[:3]}"
+    )
 
 
 def create(run_id: str, lowers: tuple[tuple[str, str], ...]) -> tuple[str, tuple[StagedFolder, ...]]:
@@ -140,9 +144,9 @@ def _inside(path: str, folder: str) -> bool:
 
 def describe(folder: RunFolder) -> None:
     """Write run.json, once and durably."""
-    import json
+    import orjson
 
-    text = json.dumps(
+    text = orjson.dumps(
         {
             "format": 1,
             "run_id": folder.run_id,
@@ -161,11 +165,11 @@ def describe(folder: RunFolder) -> None:
                 for item in folder.folders
             ],
         },
-        indent=1,
+        option=orjson.OPT_INDENT_2,
     )
     temporary = folder.at("run.json.tmp")
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
+    with open(temporary, "wb") as file:
+        file.write(text)
     os.rename(temporary, folder.at("run.json"))
 
 
