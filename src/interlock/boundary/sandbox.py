@@ -310,7 +310,11 @@ def _need(plan: SandboxPlan, degraded: list[str], kept: bool, what: str, fix: st
 
 
 def _await_ready(channel: socket.socket) -> list[str]:
-    message = channel.recv(1 << 16)
+    try:
+        message = channel.recv(1 << 16)
+    except ConnectionResetError:
+        # It fell before it read our last word; its own last words wait behind this error.
+        message = channel.recv(1 << 16)
     text = message[1:].decode("utf-8", "surrogateescape")
     if message[:1] == b"R":
         return text.split("\0")
