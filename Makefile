@@ -7,7 +7,7 @@ export PYTHON
 WORKERS ?= 2
 FLIPS ?= 100000
 
-.PHONY: help setup demo test check lint types imports docs bench crash soak fuzz clean
+.PHONY: help setup demo test check lint types imports docs bench crash soak fuzz generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
@@ -28,7 +28,7 @@ lint: setup
 	@$(BIN)/ruff format --check src spec tests scripts benchmarks
 
 types: setup
-	@$(BIN)/mypy src spec tests benchmarks scripts/check_docs.py
+	@$(BIN)/mypy src spec tests benchmarks scripts/check_docs.py scripts/generate.py
 
 imports: setup
 	@$(BIN)/lint-imports --no-logo
@@ -48,6 +48,9 @@ soak: setup ## run the slow tests
 fuzz: setup ## flip FLIPS bits of sealed ledgers, then search for a decision that spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
 	@$(BIN)/pytest -n $(WORKERS) tests/differential tests/property -rs
+
+generate: setup ## write the files that are made from tables in the source
+	@$(BIN)/python scripts/generate.py
 
 clean: ## remove what the targets made, but for .venv
 	@rm -rf build dist .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -352,6 +352,66 @@ def test_namespaces_of_its_own_start_only_where_the_policy_says_so(cli: Cli) -> 
     assert any("nested" in line for line in cli.story()["degraded"])
 
 
+def test_answers_that_matched_nothing_are_named(cli: Cli) -> None:
+    answers = os.path.join(cli.base, "answers.yaml")
+    with open(answers, "w", encoding="utf-8") as file:
+        file.write("- match: 'workspace:.githib/**'\n  answer: release\n")
+    cli.own()
+    script = cli.put("agent.sh", "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml\n")
+    done = cli("run", "--oracle", f"answers:{answers}", "--task", "go", "--", "sh", script)
+    assert done.returncode == 6
+    assert b"line 1: `workspace:.githib/**` matched nothing" in done.stderr
+
+
+def test_a_host_edit_between_gate_and_merge_is_a_conflict_with_its_own_status(cli: Cli) -> None:
+    """The answers are read through a pipe that lets the host edit the file first: after the listing, before the merge."""
+    cli.put("a.txt", "one\n")
+    cli.put(".envrc", "old\n")
+    edit = cli.put("agent.sh", "echo two > a.txt; echo new > .envrc\n")
+    master, slave = os.openpty()
+    with subprocess.Popen(
+        cli.words("run", "--task", "go", "--", "sh", edit),
+        cwd=cli.workspace,
+        env=cli.environment({"TERM": "dumb"}),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        **cli.identity(),
+    ) as running:
+        os.close(slave)
+        seen = b""
+        while b"? help] > " not in seen:
+            seen += os.read(master, 4096)
+        cli.put("a.txt", "host\n")
+        os.write(master, b"a\n")
+        while b"[y/n]" not in seen:
+            seen += os.read(master, 4096)
+        os.write(master, b"y\n")
+        try:
+            while True:
+                seen += os.read(master, 4096)
+        except OSError:
+            pass  # the terminal's other side is gone
+        assert running.wait(30) == 5, seen
+    os.close(master)
+    assert b"the host changed" in seen
+    assert cli.get("a.txt") == "host\n"
+    assert cli.get(".envrc") == "old\n"
+    assert json.loads(cli("runs", "--json").stdout)[0]["status"] == "held"
+
+
+def test_the_doctor_is_content_with_what_the_promises_need(cli: Cli) -> None:
+    done = cli("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    assert {item["name"] for item in json.loads(done.stdout)} >= {
+        "namespaces",
+        "overlay",
+        "landlock",
+        "seccomp",
+    }
+
+
 def test_a_conflict_with_a_host_edit_keeps_both_sides(cli: Cli) -> None:
     cli.put("a.txt", "one\n")
     cli.sh("echo agent > a.txt", "--hold")

@@ -1,6 +1,6 @@
 """Which changes need which others: a pure question, answered without a file system."""
 
-from interlock.model.dependencies import PathMap, dependents, requirements
+from interlock.model.dependencies import PathMap, requirements
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.places import Place
 
@@ -31,7 +31,6 @@ def rename(source: str, path: str) -> FileChange:
 def test_what_lies_in_a_new_folder_needs_it_and_only_the_nearest() -> None:
     changes = [create("d", FOLDER), create("d/e", FOLDER), create("d/e/f"), create("dd")]
     assert requirements(changes) == ((), (0,), (1,), ())
-    assert dependents(changes) == {at("d"): (at("d/e"),), at("d/e"): (at("d/e/f"),)}
 
 
 def test_what_changed_inside_a_moved_folder_needs_the_move() -> None:
@@ -51,7 +50,6 @@ def test_folders_that_change_places_need_each_other() -> None:
 def test_a_folder_is_removed_only_after_what_moved_out_of_it() -> None:
     changes = [delete("a", FOLDER), rename("a/b", "c")]
     assert requirements(changes) == ((1,), ())
-    assert dependents(changes) == {at("c"): (at("a"),)}
 
 
 def test_a_place_inside_a_moved_folder_is_freed_by_the_move_away() -> None:

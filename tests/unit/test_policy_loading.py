@@ -206,7 +206,7 @@ def test_no_message_holds_a_set_value() -> None:
 
 
 def test_a_preset_is_read_as_its_yaml_says() -> None:
-    """If this fails: write `presets_read.py` anew from `interlock.policy.presets.written_out()`."""
+    """If this fails: `make generate`."""
     assert {name: read_document(text, filename=name).values for name, text in TEXTS.items()} == READ
     assert "READ" in written_out()
     assert set(CURRENT.values()) <= set(TEXTS)

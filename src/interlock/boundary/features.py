@@ -50,6 +50,7 @@ def probe() -> tuple[Feature, ...]:
                 available=controller not in missing,
                 detail=detail,
                 fix=_CGROUP_FIX,
+                needed=root and controller == "pids",
             )
         )
     return tuple(features)
@@ -131,7 +132,9 @@ def _attempt(what: str) -> str:
 def _file_events(*, root: bool) -> Feature:
     fix = "run as root for file events; an ordinary user is confined as well, but reads are not recorded"
     if not root:
-        return Feature(name="file-events", available=False, detail="fanotify needs root here", fix=fix)
+        return Feature(
+            name="file-events", available=False, detail="fanotify needs root here", fix=fix, needed=False
+        )
     try:
         from interlock.boundary.activity import Watch
         from interlock.boundary.mounts import stage_overlay
@@ -159,4 +162,4 @@ def _file_events(*, root: bool) -> Feature:
                 os.close(mount)
     except (OSError, BoundaryError) as error:
         return Feature(name="file-events", available=False, detail=str(error), fix=fix)
-    return Feature(name="file-events", available=True, detail="fanotify on the overlay", fix="")
+    return Feature(name="file-events", available=True, detail="fanotify on the overlay", fix="", needed=False)

@@ -80,9 +80,13 @@ class ExitStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """One thing that this kernel and user can or cannot do, for `interlock doctor`."""
+    """One thing that this kernel and user can or cannot do, for `interlock doctor`.
+
+    Takes: `needed`, whether a promise of containment rests on it.
+    """
 
     name: str
     available: bool
     detail: str
     fix: str
+    needed: bool = True

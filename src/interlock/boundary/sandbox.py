@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import resource
 import select
 import signal
 import socket
@@ -197,6 +198,11 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         plan, degraded, version == 0 or version >= 6,
         "Landlock here does not scope signals and abstract sockets", "use Linux 6.12 or newer",
     )  # fmt: skip
+    leaves = cores_leave(_core_pattern(), resource.getrlimit(resource.RLIMIT_CORE)[1])
+    _need(
+        plan, degraded, not leaves, "a crash inside would be handed to the host's core-dump program",
+        "sysctl kernel.core_pattern=core, or raise the hard limit: ulimit -Hc unlimited",
+    )  # fmt: skip
     group, missing = cgroup.make(plan.limits)
     made = contextlib.ExitStack()
     try:
@@ -279,6 +285,22 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         plan=plan, pid=pid, channel=channel, group=group, watch=watch, terminal=terminal,
         facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
     )  # fmt: skip
+
+
+def _core_pattern() -> str:
+    try:
+        with open("/proc/sys/kernel/core_pattern", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def cores_leave(pattern: str, hard_limit: int) -> bool:
+    """Say whether the host takes cores by a program or a socket, and our limit of 1 cannot keep them.
+
+    Source: core(5): a program is run at every limit but 1, and ours cannot be above the hard one.
+    """
+    return pattern.startswith("@") or (pattern.startswith("|") and hard_limit == 0)
 
 
 def _is_folder(descriptor: int) -> bool:

@@ -61,5 +61,5 @@ def main(words: list[str]) -> int:
     if resolution.stuck:
         return 5
     if resolution.fault:
-        return 4
+        return resolution.fault_status
     return WITHHELD_EXIT_STATUS if resolution.refusals else 0

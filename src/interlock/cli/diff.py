@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from interlock.cli.output import Ink, parser, print_json, safe
+
+if TYPE_CHECKING:
+    from interlock.runtime.folders import RunFolder
 
 
 def main(words: list[str]) -> int:
@@ -65,20 +69,18 @@ def _coloured(ink: Ink, line: str) -> str:
     return ink.faint(shown) if line.startswith("@@") else shown
 
 
-def select(folder: object, paths: list[str]) -> tuple[str, ...]:
+def select(folder: RunFolder, paths: list[str]) -> tuple[str, ...]:
     """Return the places that paths name: relative to the workspace, absolute, or `root:path`.
 
     Raises: InputError for a path outside every staged folder.
     """
     from interlock.model.errors import InputError
     from interlock.model.places import path_text
-    from interlock.runtime.folders import RunFolder
 
-    assert isinstance(folder, RunFolder)
-    names = {item.name for item in folder.folders}
+    prefixes = tuple(f"{item.name}:" for item in folder.folders)
     places = []
     for path in paths:
-        if ":" in path and path.rsplit(":", 1)[0] in names:
+        if path.startswith(prefixes):
             places.append(path.rstrip("/"))
             continue
         absolute = os.path.normpath(os.path.join(folder.workspace(), path))

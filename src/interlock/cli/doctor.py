@@ -23,15 +23,21 @@ def main(words: list[str]) -> int:
     if arguments.json:
         print_json(
             [
-                {"name": item.name, "available": item.available, "detail": item.detail, "fix": item.fix}
+                {
+                    "name": item.name,
+                    "available": item.available,
+                    "needed": item.needed,
+                    "detail": item.detail,
+                    "fix": item.fix,
+                }
                 for item in features
             ]
         )
     else:
         ink = Ink(sys.stdout)
         for item in features:
-            mark = ink.good("yes") if item.available else ink.bad("no ")
+            mark = ink.good("yes") if item.available else ink.bad("no ") if item.needed else ink.warn("no ")
             print(f"{mark}  {item.name:<24} {item.detail}")
             if not item.available and item.fix:
                 print(f"     fix: {item.fix}")
-    return 0 if all(item.available for item in features) else 3
+    return 0 if all(item.available for item in features if item.needed) else 3

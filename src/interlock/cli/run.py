@@ -83,6 +83,8 @@ def main(words: list[str]) -> int:
         allow_degraded=arguments.allow_degraded,
     )
     outcome = launch.run(request, _note(arguments))
+    if outcome.performer.resolution.asked:
+        _tell_unused(oracle)
     if arguments.json:
         import json
 
@@ -137,6 +139,18 @@ def _oracle(arguments: argparse.Namespace) -> tuple[str, Oracle]:
     return ("hold" if arguments.hold else chosen), who
 
 
+def _tell_unused(who: Oracle) -> None:
+    """Say which answers given ahead decided nothing: a pattern with a typo refuses in silence."""
+    from interlock.oracle import AnswersFile
+
+    if isinstance(who, AnswersFile):
+        for rule in who.unused:
+            print(
+                f"interlock: answers, line {rule.line}: `{safe(rule.pattern)}` matched nothing",
+                file=sys.stderr,
+            )
+
+
 def _note(arguments: argparse.Namespace) -> Callable[[str], None]:
     def note(line: str) -> None:
         if arguments.verbose or sys.stderr.isatty():
@@ -154,8 +168,10 @@ def exit_status(outcome: RunOutcome) -> int:
         return 128 + outcome.exit_signal
     if outcome.exit_code > 0:
         return outcome.exit_code
-    if outcome.interruption or resolution.fault:
-        return 4
+    if resolution.fault:
+        return resolution.fault_status
+    if outcome.interruption:
+        return 3
     return WITHHELD_EXIT_STATUS if resolution.refusals else 0
 
 

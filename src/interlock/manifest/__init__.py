@@ -1,1 +1,1 @@
-"""."""
+"""The attested manifest: from a plan to trajectory, guards and authorised calls. Empty until its issue."""

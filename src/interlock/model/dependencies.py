@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from interlock.model.effects import ChangeKind, FileChange, FileType
-from interlock.model.places import Place
 
 
 class PathMap:
@@ -105,20 +104,6 @@ def host_path(path: str, paths: PathMap) -> str:
     parent, _, name = path.rpartition("/")
     lower_parent = paths.to_lower(parent)
     return f"{lower_parent}/{name}" if lower_parent else name
-
-
-def dependents(changes: Sequence[FileChange]) -> dict[Place, tuple[Place, ...]]:
-    """Return, for each place, the other places whose change cannot be merged without the one there.
-
-    Takes: all changes of a scope. Returns: places that something depends on; direct dependents, in order.
-    """
-    out: dict[Place, dict[Place, None]] = {}
-    for change, needs in zip(changes, requirements(changes), strict=True):
-        for need in needs:
-            place = changes[need].place
-            if place != change.place:
-                out.setdefault(place, {})[change.place] = None
-    return {place: tuple(found) for place, found in out.items()}
 
 
 def unmet(changes: Sequence[FileChange], released: frozenset[int]) -> tuple[tuple[int, int], ...]:

@@ -41,6 +41,3 @@ class Label:
 
 CLEAN = Label(integrity=Integrity.TRUSTED, confidentiality=Confidentiality.PUBLIC)
 """The bottom: nothing but the principal's own words has been seen."""
-
-WORST = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.CRITICAL)
-"""The top: what is assumed when nothing is known."""

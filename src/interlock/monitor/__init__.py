@@ -2,7 +2,7 @@
 
 from interlock.monitor.codec import event_from_payload, event_payload, is_event
 from interlock.monitor.state import Decided, State
-from interlock.monitor.step import ProtocolError, fold, step
+from interlock.monitor.step import ProtocolError, step
 
 __all__ = [
     "Decided",
@@ -10,7 +10,6 @@ __all__ = [
     "State",
     "event_from_payload",
     "event_payload",
-    "fold",
     "is_event",
     "step",
 ]

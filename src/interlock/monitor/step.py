@@ -7,10 +7,9 @@ that is replay, and recovery reads its state the same way (DESIGN §3).
 The law: `Commit` is given only on `IntentRecorded`, which comes only when the intent is durable.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from interlock import policy as rules
 from interlock.model import commands as cmd
@@ -25,7 +24,6 @@ from interlock.monitor.exceptions import refused_by_oracle, refused_with
 from interlock.monitor.state import Decided, State
 
 Commands = tuple[cmd.Command, ...]
-E = TypeVar("E", bound=ev.Event)
 
 
 class ProtocolError(InterlockError):
@@ -104,17 +102,6 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
         case ev.Faulted():
             return _faulted(state, event)
     assert_never(event)
-
-
-def fold(events: tuple[ev.Event, ...], perform: Callable[[cmd.Command], None] | None = None) -> State:
-    """Return the state after the events, handing each command to `perform` if given."""
-    state = State()
-    for event in events:
-        state, commands = step(state, event)
-        if perform is not None:
-            for command in commands:
-                perform(command)
-    return state
 
 
 def _task_given(state: State, event: ev.TaskGiven) -> tuple[State, Commands]:

@@ -14,9 +14,6 @@ from interlock.policy.matching import tokens_of
 
 MAX_TRUSTED_LENGTH = 4_000_000
 MAX_SENSITIVE_TOKENS = 100_000
-ALWAYS = -1
-"""The order before every kernel event."""
-
 TASK = "task"
 FILE = "file"
 
@@ -39,30 +36,30 @@ class Source:
 class Knowledge:
     """What the trajectory so far says of values.
 
-    Takes: `steps`, the label from an order of kernel events on, ascending in order and rising;
-    `unlisted_level`, the level of sensitive content that is not in `sensitive` (too large to be known).
-    Holds: only inbound events add to it; the label at any order only rises.
+    Takes: `label`, the join of everything that was read; `unlisted_level`, the level of sensitive content that
+    is not in `sensitive` (too large to be known).
+    Holds: only inbound events add to it; the label only rises.
     """
 
     task_node: int
     sources: tuple[Source, ...]
     sensitive: tuple[tuple[Confidentiality, frozenset[str]], ...] = ()
     unlisted_level: Confidentiality = Confidentiality.PUBLIC
-    steps: tuple[tuple[int, Label], ...] = ((ALWAYS, CLEAN),)
+    label: Label = CLEAN
 
     @classmethod
     def started(cls, policy: Policy, task: str, node: int) -> "Knowledge":
         """Return what is known when the principal has spoken."""
         if not policy.task_trusted:
             label = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
-            return cls(task_node=node, sources=(), steps=((ALWAYS, label),))
+            return cls(task_node=node, sources=(), label=label)
         return cls(task_node=node, sources=(Source(kind=TASK, node=node, offset=0, text=task),))
 
     def with_reads(self, policy: Policy, reads: Sequence[FileRead], node: int) -> "Knowledge":
         """Return what is known after these reads, which the ledger's `node` records."""
         sources = list(self.sources)
         sensitive = list(self.sensitive)
-        steps = self.steps
+        joined = self.label
         unlisted = self.unlisted_level
         room = MAX_TRUSTED_LENGTH - sum(len(source.text) for source in sources if source.kind == FILE)
         token_room = MAX_SENSITIVE_TOKENS - sum(len(tokens) for _, tokens in sensitive)
@@ -73,7 +70,7 @@ class Knowledge:
             label = Label(
                 integrity=Integrity.TRUSTED if vouches else Integrity.UNTRUSTED, confidentiality=level
             )
-            steps = _risen(steps, read.opened, label)
+            joined = joined.join(label)
             known = any(source.text == read.text for source in sources)
             if vouches and read.text is not None and len(read.text) <= room and not known:
                 sources.append(Source(kind=FILE, node=node, offset=offset, text=read.text))
@@ -88,13 +85,13 @@ class Knowledge:
             if read.text is not None:
                 offset += len(read.text) + 1
         if (
-            steps is self.steps
+            joined == self.label
             and len(sources) == len(self.sources)
             and len(sensitive) == len(self.sensitive)
         ):
             return self if unlisted == self.unlisted_level else replace(self, unlisted_level=unlisted)
         return replace(
-            self, sources=tuple(sources), sensitive=tuple(sensitive), steps=steps, unlisted_level=unlisted
+            self, sources=tuple(sources), sensitive=tuple(sensitive), label=joined, unlisted_level=unlisted
         )
 
     def with_unknown_reads(self, policy: Policy) -> "Knowledge":
@@ -102,23 +99,9 @@ class Knowledge:
         label = Label(integrity=Integrity.UNTRUSTED, confidentiality=policy.highest_level)
         return replace(
             self,
-            steps=_risen(self.steps, ALWAYS, label),
+            label=self.label.join(label),
             unlisted_level=max(self.unlisted_level, policy.highest_level),
         )
-
-    def label_at(self, order: int) -> Label:
-        """Return the join of everything that was opened for reading up to this order."""
-        label = self.steps[0][1]
-        for begins, risen in self.steps:
-            if begins > order:
-                break
-            label = risen
-        return label
-
-    @property
-    def label(self) -> Label:
-        """Return the join of everything that was read."""
-        return self.steps[-1][1]
 
     def level_in(self, text: str) -> Confidentiality:
         """Return the level of the sensitive values that a text is known to hold.
@@ -133,26 +116,3 @@ class Knowledge:
             if known_level > level and not here.isdisjoint(tokens):
                 level = known_level
         return level
-
-
-def _risen(steps: tuple[tuple[int, Label], ...], order: int, label: Label) -> tuple[tuple[int, Label], ...]:
-    """Return the steps with a label joined in from an order on; the same tuple where nothing rises."""
-    joined: list[tuple[int, Label]] = []
-    placed = False
-    current: Label | None = None
-    for begins, known in steps:
-        if not placed and begins > order:
-            if current is not None and current.join(label) != current:
-                current = current.join(label)
-                joined.append((order, current))
-            placed = True
-        new = known.join(label) if begins >= order else known
-        if new != current:
-            if joined and joined[-1][0] == begins:
-                joined.pop()
-            joined.append((begins, new))
-            current = new
-    if not placed and current is not None and current.join(label) != current:
-        joined.append((order, current.join(label)))
-    result = tuple(joined)
-    return steps if result == steps else result

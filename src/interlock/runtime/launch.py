@@ -147,11 +147,10 @@ def _open_ledger(
 def _state_folders(request: RunRequest) -> tuple[tuple[str, str], ...]:
     home = request.environment.get("HOME", "/")
     found = []
-    for declared in request.policy.state_folders:
+    for name, declared in request.policy.state_roots:
         path = os.path.normpath(os.path.join(home, declared.removeprefix("~/")))
-        if not os.path.isdir(path):
-            os.makedirs(path, mode=0o700, exist_ok=True)
-        found.append((f"state:{declared.removeprefix('~/')}", path))
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found.append((name, path))
     return tuple(found)
 
 

@@ -47,8 +47,12 @@ class Resolution:
     committed: int = 0
     skipped: tuple[str, ...] = ()
     held: bool = False
+    asked: bool = False
+    """Whether an oracle had anything to answer."""
     stuck: str = ""
     fault: str = ""
+    fault_status: int = 0
+    """The exit status that the fault's class has (docs/errors.md)."""
 
 
 class Performer:
@@ -112,6 +116,7 @@ class Performer:
         name = type(command).__name__
         reason = error.message if isinstance(error, InterlockError) else f"{type(error).__name__}: {error}"
         self.resolution.fault = f"{name}: {reason}"
+        self.resolution.fault_status = error.exit_status if isinstance(error, InterlockError) else 70
         if self.state.phase in (Phase.CLOSED, Phase.HELD, Phase.STUCK):
             return
         self.feed(ev.Faulted(where=name, reason=reason))
@@ -124,6 +129,7 @@ class Performer:
                 yield from self._list_changes()
             case cmd.Ask():
                 self._barrier()
+                self.resolution.asked = True
                 yield self._ask(command)
             case cmd.RecordIntent():
                 yield self._record_intent(command)
@@ -239,6 +245,8 @@ class Performer:
             else (error.strerror or str(error) if isinstance(error, OSError) else str(error))
         )
         self.resolution.fault = reason
+        # A system's error in a merge is a merge that failed.
+        self.resolution.fault_status = error.exit_status if isinstance(error, InterlockError) else 5
         return reason
 
 

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from interlock.staging.copying import copy_tree
     from interlock.staging.errors import ConflictError, MergeFailedError
     from interlock.staging.listing import count_below, list_changes
+    from interlock.staging.merge_plan import MergePlan
     from interlock.staging.merging import apply, forget, prepare, recover
-    from interlock.staging.planning import MergePlan, plan
+    from interlock.staging.planning import plan
     from interlock.staging.removing import discard, remove_tree
     from interlock.staging.roots import StagedRoot
     from interlock.staging.textdiff import unified_diff
@@ -37,7 +38,7 @@ __all__ = [
 _HOMES = {
     "ConflictError": "errors",
     "MergeFailedError": "errors",
-    "MergePlan": "planning",
+    "MergePlan": "merge_plan",
     "StagedRoot": "roots",
     "apply": "merging",
     "copy_tree": "copying",

@@ -21,7 +21,7 @@ from interlock.staging.journal import (
     locked,
     stage_path,
 )
-from interlock.staging.planning import MergePlan, StageItem
+from interlock.staging.merge_plan import MergePlan, StageItem
 from interlock.staging.stamps import host_digest, read_xattrs, stamp_of, type_of
 from interlock.staging.stepping import MOVED, NEW, OLD, Steps
 from interlock.staging.syscalls import open_beneath, syncfs
