@@ -3,12 +3,14 @@
 import os
 import socket
 import stat
+import subprocess
 import tempfile
+import traceback
 
 import pytest
 from tests.boundary.conftest import Box
 
-from interlock.boundary import Overlay
+from interlock.boundary import Overlay, kernel
 
 
 def test_sandbox_writes_land_in_the_upper_layer_alone(box: Box) -> None:
@@ -149,6 +151,63 @@ def test_sandbox_host_sockets_cannot_be_reached(box: Box, folder: str, kind: int
             os.unlink(path)
     assert done.code == 0
     assert done.text.strip() in ("2", "13", "111"), done
+
+
+def test_sandbox_host_sockets_below_other_mounts_cannot_be_reached(box: Box) -> None:
+    """A top-level folder that other file systems are mounted below is laid out entry by entry, each a screen."""
+    if os.geteuid():
+        pytest.skip("not run: mounting needs root")
+    probe = (
+        "import os, socket\n"
+        "for p in ('/srv/plain/sock', '/srv/deep/mount/sock', '/srv/late'):\n"
+        "    try: socket.socket(socket.AF_UNIX).connect(p); print('ESCAPED', p)\n"
+        "    except OSError as e: print('stopped', p, e.errno)\n"
+        "print(open('/srv/plain/text').read(), open('/srv/deep/mount/text').read(), open('/srv/top').read(), os.readlink('/srv/link'))\n"
+        "try: open('/srv/plain/new', 'w')\n"
+        "except OSError as e: print('read-only', e.errno)\n"
+    )
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            lay_out_mounts("/srv")
+            done = box.py(probe)
+            lines = done.text.split("\n")
+            assert [line.split()[0] for line in lines[:3]] == ["stopped"] * 3, done
+            assert lines[3] == "plain deep top plain/text", done
+            assert lines[4].startswith("read-only"), done
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def lay_out_mounts(top: str) -> None:
+    """In a mount namespace of our own: a folder with a mount below it, and sockets that listen on both."""
+    kernel.call("unshare", kernel.NR_UNSHARE, 0x20000)
+    kernel.make_mounts_private()
+    subprocess.run(["mount", "-t", "tmpfs", "none", top], check=True)
+    for folder in ("plain", "deep", "deep/mount"):
+        os.mkdir(f"{top}/{folder}")
+    subprocess.run(["mount", "-t", "tmpfs", "none", f"{top}/deep/mount"], check=True)
+    for name, text in (("plain/text", "plain"), ("deep/mount/text", "deep"), ("top", "top")):
+        with open(f"{top}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    os.symlink("plain/text", f"{top}/link")
+    for name in ("plain/sock", "deep/mount/sock", "late"):
+        # Bound by a relative name: no table tells where it is.
+        os.chdir(os.path.dirname(f"{top}/{name}"))
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(os.path.basename(name))
+        os.chmod(os.path.basename(name), 0o777)
+        listener.listen()
+        LISTENERS.append(listener)
+    os.chdir("/")
+
+
+LISTENERS: list[socket.socket] = []
 
 
 def test_sandbox_abstract_sockets_of_the_host_cannot_be_reached(box: Box) -> None:

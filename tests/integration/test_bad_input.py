@@ -140,6 +140,24 @@ def test_a_workspace_on_stacked_overlays_is_staged_as_a_copy(cli: Cli) -> None:
     assert "copy" in done.stderr
 
 
+def test_a_file_system_mounted_below_home_is_said(cli: Cli) -> None:
+    if cli.uid:
+        pytest.skip("not run: mounting needs root")
+    os.mkdir(os.path.join(cli.home, "disk"))
+    script = f"mount -t tmpfs none {cli.home}/disk && {cli.interpreter} -m interlock run -- true"
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script],
+        cwd=cli.workspace,
+        env=cli.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert f"mounted below it: {cli.home}/disk" in done.stderr
+    assert "HOME=DIR" in done.stderr
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_files_are_listed_decided_and_merged(cli: Cli) -> None:
     script = (

@@ -154,7 +154,7 @@ class Watch:
     def close(self) -> None:
         """Let the kernel's side go. May be called again."""
         if self.descriptor >= 0:
-            # The kernel waits about 14 ms for its other readers: nobody else needs to.
+            # The kernel waits for its other readers here, longer than a short run takes: nobody else needs to.
             start_new_thread(os.close, (self.descriptor,))
             self.descriptor = -1
         for tree in self._trees.values():

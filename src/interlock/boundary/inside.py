@@ -110,7 +110,8 @@ def _live(order: Order, channel: socket.socket) -> None:
     kernel.close_except((0, 1, 2, channel.fileno()))
     _raise_loopback()
     os.umask(umask)
-    facts.append(f"ownerless={' '.join(sorted(builder.ownerless_sources)) or 'none'}")
+    top = sorted(source for source in builder.ownerless_sources if source.count("/") == 1)
+    facts.append(f"ownerless={' '.join(top) or 'none'}")
     facts.extend(_confine(order, builder.degraded))
     program = _find_program(order.plan)
     if channel.recv(16) != b"in":

@@ -6,6 +6,7 @@ import stat
 from interlock.boundary import hidden
 from interlock.boundary.plan import SandboxPlan
 from interlock.model.errors import BoundaryError, InputError
+from interlock.model.places import path_text
 from interlock.model.records import dataclass
 
 STATIC_FOLDERS = frozenset(("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "gnu"))
@@ -17,12 +18,14 @@ _NEVER_STAGED = ("proc", "sys", "dev", "etc", *STATIC_FOLDERS)
 PRIVATE_FOLDERS = ("/tmp", "/run", "/var/tmp")  # noqa: S108 - the sandbox's own, not shared
 """Folders in which the host's programs leave sockets and secrets: a fresh tmpfs of the run's own."""
 
+_MAX_FILES = 256
+
 OWN_FOLDERS = frozenset(("proc", "sys", "dev", "tmp", "run"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symlink:
-    """A symbolic link at the top level."""
+    """A symbolic link of the host, made again."""
 
     target: str
     text: str
@@ -30,10 +33,14 @@ class Symlink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bind:
-    """The host's own mount, read-only. Unix sockets below it can be connected to: mask them."""
+    """The host's own mount, read-only. Unix sockets below it can be connected to: mask them.
+
+    Takes: `exposed`, whether the policy asked for it, so that it is shown as its owner sees it.
+    """
 
     target: str
     source: str
+    exposed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,28 +114,15 @@ def compute(plan: SandboxPlan) -> Layout:
     masks = _masked(plan, home)
     has_home = os.path.isdir(home) and home != "/" and not any(within(home, target) for target in targets)
 
-    steps: list[Step] = []
-    screened: list[str] = []
-    bound: list[str] = []
-    for entry in sorted(os.scandir("/"), key=lambda one: one.name):
-        if entry.name in OWN_FOLDERS:
-            continue
-        path = "/" + entry.name
-        if path in masks:
-            if entry.is_dir():
-                steps.append(Fresh(target=path, mode=0o755, sealed=True))
-        elif entry.is_symlink():
-            steps.append(Symlink(target=path, text=os.readlink(path)))
-        elif entry.is_dir():
-            crossed = any(point.startswith(path + "/") for point in mounts) or path in mounts
-            if entry.name in STATIC_FOLDERS or crossed:
-                steps.append(Bind(target=path, source=path))
-                bound.append(path)
-            else:
-                steps.append(Screen(target=path, source=path))
-                screened.append(path)
-        elif entry.is_file():
-            steps.append(Bind(target=path, source=path))
+    below = sorted(point for point in mounts if has_home and point.startswith(home + "/"))
+    if below:
+        raise BoundaryError(
+            "no throw-away layer can be laid over HOME, since other file systems are mounted below it: "
+            + ", ".join(path_text(os.fsencode(one)) for one in below[:3]),
+            hint="unmount them, or give the run another home: HOME=DIR interlock run …",
+        )
+    steps = _shown("/", mounts, frozenset(masks))
+    bound = [step.source for step in steps if isinstance(step, Bind)]
     private = [path for path in PRIVATE_FOLDERS if not os.path.islink(path) and os.path.isdir(path)]
     steps.extend(
         Fresh(target=path, mode=0o1777 if path != "/run" else 0o755, sealed=False) for path in private
@@ -153,7 +147,7 @@ def compute(plan: SandboxPlan) -> Layout:
                 inner.append((99_999, 0, Mask(target=path, folder=folder)))
         if folder:
             inner.extend(
-                (one.count("/"), 1, Bind(target=one, source=one))
+                (one.count("/"), 1, Bind(target=one, source=one, exposed=True))
                 for one in exposed
                 if one != path
                 and within(one, path)
@@ -173,6 +167,42 @@ def compute(plan: SandboxPlan) -> Layout:
             steps.append(Mask(target=path, folder=False))
     writable = [*targets, *([home] if has_home else []), *private, "/dev", "/proc"]
     return Layout(steps=tuple(steps), writable=tuple(writable))
+
+
+def _shown(folder: str, mounts: frozenset[str], masks: frozenset[str]) -> list[Step]:
+    """Lay out what is shown of a host folder that other file systems are mounted below.
+
+    Each folder without such mounts is one screen; one with them is made anew and its entries are laid out one
+    by one, since an overlay shows its own file system alone. Host sockets among the entries are left out, and
+    so are plain files where there are more than `_MAX_FILES`: each is a mount of its own.
+    """
+    steps: list[Step] = []
+    try:
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda one: one.name)
+    except PermissionError:
+        return steps  # whoever may not list it sees an empty folder in its place
+    crowded = len(entries) > _MAX_FILES
+    for entry in entries:
+        path = folder.rstrip("/") + "/" + entry.name
+        if folder == "/" and entry.name in OWN_FOLDERS:
+            continue
+        if path in masks:
+            if folder == "/" and entry.is_dir():
+                steps.append(Fresh(target=path, mode=0o755, sealed=True))
+        elif entry.is_symlink():
+            steps.append(Symlink(target=path, text=os.readlink(path)))
+        elif entry.is_dir():
+            if folder == "/" and entry.name in STATIC_FOLDERS:
+                steps.append(Bind(target=path, source=path))
+            elif any(point.startswith(path + "/") for point in mounts):
+                steps.append(Fresh(target=path, mode=0o755, sealed=True))
+                steps.extend(_shown(path, mounts, masks))
+            else:
+                steps.append(Screen(target=path, source=path))
+        elif entry.is_file() and not crowded:
+            steps.append(Bind(target=path, source=path))
+    return steps
 
 
 def _check(plan: SandboxPlan) -> None:

@@ -190,7 +190,7 @@ class Builder:
         return mount
 
     def _bind(self, step: layout.Bind) -> int:
-        mount = self._ownerless.get(step.source, -1)
+        mount = -1 if step.exposed else self._ownerless.get(step.source, -1)
         if mount >= 0:
             self.ownerless_sources.append(step.source)
         else:
@@ -204,7 +204,11 @@ class Builder:
             self.ownerless_sources.append(step.source)
             return mount
         empty = os.open("empty", os.O_PATH | os.O_CLOEXEC, dir_fd=self._desk)
-        return screen_of(os.open(step.source, os.O_PATH | os.O_CLOEXEC), empty)
+        try:
+            return screen_of(os.open(step.source, os.O_PATH | os.O_CLOEXEC), empty)
+        except OSError:
+            # A file system that no overlay takes (vfat, some FUSE): not shown at all, rather than with its sockets.
+            return self._mask(folder=True)
 
     def _home(self, step: layout.HomeLayer) -> int:
         home = os.stat(step.target)

@@ -14,7 +14,7 @@ _NOBODYS_ID = 4294967200
 
 
 def mounts_of(tree: layout.Layout) -> dict[str, int]:
-    """Clone the top-level folders that the layout shows, without owners.
+    """Clone what the layout shows of the host, without owners.
 
     Returns: descriptors of detached mounts by source; a folder whose file system cannot map owners is left
     out.
@@ -25,7 +25,7 @@ def mounts_of(tree: layout.Layout) -> dict[str, int]:
         namespace = _namespace()
         empty = kernel.new_mount("tmpfs", (), kernel.MOUNT_ATTR_RDONLY)
         for step in tree.steps:
-            if isinstance(step, layout.Bind | layout.Screen) and step.source.count("/") == 1:
+            if isinstance(step, layout.Screen) or (isinstance(step, layout.Bind) and not step.exposed):
                 mount = kernel.clone_tree(os.fsencode(step.source))
                 try:
                     kernel.map_mount(mount, namespace)

@@ -247,7 +247,7 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         made.callback(end, pid)
         if root:
             map_all(pid)
-        # The move takes the kernel some 8 ms: meanwhile the first process mounts. It waits for our word before it
+        # The move takes the kernel a while: meanwhile the first process mounts. It waits for our word before it
         # makes the command, which is born into the cgroup.
         channel.send(b"map")
         try:

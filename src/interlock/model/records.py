@@ -30,7 +30,7 @@ _assign = object.__setattr__
 
 
 def _record(cls: type) -> type:
-    hints = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - inspect costs a start 9 ms
+    hints = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 - inspect is slow to import
     if any(hasattr(base, "__dataclass_fields__") for base in cls.__mro__[1:]):
         raise TypeError(f"{cls.__name__}: a record inherits no fields")
     fields: dict[str, Any] = {}
