@@ -1,7 +1,7 @@
 """Frozen, slotted, keyword-only dataclasses that cost a start little.
 
 `interlock run` makes about a hundred of them before the command starts, and the standard decorator
-compiles six functions for each, which alone is half of the time that a whole run may take (ADR-0007). This
+compiles six functions for each, a large part of the time that a whole run may take (ADR-0007). This
 one compiles `__init__` alone and shares the rest. To a type checker it is the standard one, and
 `dataclasses.replace`, `fields` and `is_dataclass` work.
 """
