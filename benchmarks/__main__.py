@@ -14,6 +14,7 @@ from benchmarks.ground import REPOSITORY, default_parent, file_system
 from benchmarks.ledger import ledger
 from benchmarks.plan import Benchmark, Plan
 from benchmarks.project import project
+from benchmarks.proxy import proxy
 from benchmarks.rounds import load_now
 from benchmarks.rows import Row, not_run, table
 from benchmarks.start import start
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "project": project,
     "commit": commit,
     "ledger": ledger,
+    "proxy": proxy,
 }
 
 

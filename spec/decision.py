@@ -7,6 +7,8 @@ on generated input; where they differ, the case is kept in `tests/differential/c
 
 from typing import Any
 
+from spec import network as net
+
 LEVELS = ["public", "internal", "secret", "critical"]
 WORD_CHARACTERS = set("-_./~+\\:@%$")
 
@@ -77,7 +79,9 @@ def level_of(policy: dict[str, Any], place: dict[str, Any]) -> int:
     return level
 
 
-# --- the trajectory: {"task": …, "reads": [{"place", "staged", "text"}, …], "lost": bool} ---
+# --- the trajectory: {"task": …, "reads": [{"place", "staged", "text"}, …], "lost": bool,
+# "passed": requests that left, each with "answer" (a text or None) and "status"; "granted": requests that an
+# oracle released} ---
 
 
 def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int]:
@@ -91,6 +95,10 @@ def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int
     if trajectory["lost"]:
         trusted = False
         level = max([level] + [s["level"] for s in policy["sensitive"]])
+    for request in trajectory.get("passed", []):
+        vouches, answers_with = net.joins(policy, request)
+        trusted = trusted and vouches
+        level = max(level, answers_with)
     return trusted, level
 
 
@@ -100,6 +108,9 @@ def trusted_texts(policy: dict[str, Any], trajectory: dict[str, Any]) -> list[tu
     for read in trajectory["reads"]:
         if read["text"] is not None and not read["staged"] and is_trusted(policy, read["place"]):
             texts.append(("named-in-file", read["text"]))
+    for request in trajectory.get("passed", []):
+        if net.joins(policy, request)[0] and request["answer"] and 200 <= request["status"] < 300:
+            texts.append(("named-in-net", request["answer"]))
     return texts
 
 
@@ -195,6 +206,20 @@ def condition_holds(context: dict[str, Any], condition: tuple[str, str, Any]) ->
     return bool(here == value)
 
 
+def holding_rules(
+    policy: dict[str, Any], action: str, context: dict[str, Any]
+) -> dict[str, list[str]] | None:
+    """Return the rules that hold, by effect; None where any rule errs, for that refuses, whatever the others say."""
+    holding: dict[str, list[str]] = {"forbid": [], "permit": []}
+    for rule in policy["rules"]:
+        try:
+            if rule_holds(rule, action, context):
+                holding[rule["effect"]].append(rule["id"])
+        except OverflowError:
+            return None
+    return holding
+
+
 def rule_holds(rule: dict[str, Any], action: str, context: dict[str, Any]) -> bool:
     if rule["actions"] and action not in rule["actions"]:
         return False
@@ -234,17 +259,66 @@ def decide(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[str,
         "after": effect["after"],
         "tainted": not label(policy, trajectory)[0],
     }
-    holding: dict[str, list[str]] = {"forbid": [], "permit": []}
-    for rule in policy["rules"]:
-        try:
-            if rule_holds(rule, "file." + effect["operation"], context):
-                holding[rule["effect"]].append(rule["id"])
-        except OverflowError:
-            # An error in any rule refuses, whatever the others say.
-            return {"decision": "refuse", "guard": "rules", "rules": ["fail-closed"], "derivations": []}
+    return concluded(
+        policy, "file." + effect["operation"], context, found, effect["carried"] > effect["clearance"]
+    )
+
+
+def decide_request(
+    policy: dict[str, Any], trajectory: dict[str, Any], request: dict[str, Any]
+) -> dict[str, Any]:
+    """Decide one request, or one message of the stream that it opens ("message": True).
+
+    Takes: `request` as `spec/network.py` says, and "carried".
+    """
+    texts = trusted_texts(policy, trajectory)
+    network = policy["network"]
+    what = net.operation(network, request)
+    facets = net.facets(policy, texts, request)
+    ground = {"texts": texts, "grants": trajectory.get("granted", [])}
+    roles = net.derivations(policy, ground, request)
+    if request["message"]:
+        # What is odd about a stream was decided with its opening.
+        facets = []
+        roles = {role: net.by_rule(policy, ground, request, what, role) for role in roles}
+    found = list(roles.values())
+    context = {
+        "path": request["path"],
+        "root": "",
+        "name": request["path"].split("/")[-1],
+        "executable": bool(facets),
+        "facets": facets,
+        "hazards": [],
+        "derived": all(found),
+        "carried": request["carried"],
+        "clearance": net.clearance(policy, request),
+        "size": request["size"],
+        "source": "",
+        "before": "none",
+        "after": "none",
+        "tainted": not label(policy, trajectory)[0],
+        "host": request["host"],
+        "port": request["port"],
+        "scheme": request["scheme"],
+        "method": request["method"],
+        "query": request["query"],
+        "credential": request["credential"],
+        "published": net.published(network, request),
+    }
+    action = "net.message" if request["message"] else "net." + what
+    return concluded(policy, action, context, found, request["carried"] > net.clearance(policy, request))
+
+
+def concluded(
+    policy: dict[str, Any], action: str, context: dict[str, Any], found: list[str], too_much: bool
+) -> dict[str, Any]:
+    """Rules, then provenance: `found` holds the rule that derives each role, `""` for none."""
+    holding = holding_rules(policy, action, context)
+    if holding is None:
+        return {"decision": "refuse", "guard": "rules", "rules": ["fail-closed"], "derivations": []}
     if holding["forbid"]:
         return {"decision": "refuse", "guard": "rules", "rules": sorted(holding["forbid"]), "derivations": []}
     result = {"guard": "provenance", "derivations": [rule for rule in found if rule]}
-    if not derived or effect["carried"] > effect["clearance"] or not holding["permit"]:
+    if not all(found) or too_much or not holding["permit"]:
         return {**result, "decision": "defer", "rules": []}
     return {**result, "decision": "release", "rules": sorted(holding["permit"])}

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from interlock.boundary import ExitStatus, Limits, Overlay, SandboxPlan, start
+from interlock.boundary import ExitStatus, Limits, Overlay, Sandbox, SandboxPlan, start
+from interlock.boundary.net.doors import Serve
 from interlock.model.errors import InterlockError
 from interlock.model.events import ActivityLost, ActivityObserved, FileRead, FileWrite, Standing
 
@@ -21,6 +22,9 @@ ORDINARY_UID = 1000
 PYTHON = "/usr/bin/python3"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 DEADLINE_S = 40
+
+Attend = Callable[[Sandbox, list[str]], Serve | None]
+"""Called in the monitor between start and run with the sandbox and a list whose lines the outcome has as `noted`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,7 @@ class Outcome:
     standing: Standing | None = None
     error: str = ""
     hint: str = ""
+    noted: tuple[str, ...] = ()
 
     @property
     def code(self) -> int | None:
@@ -115,7 +120,12 @@ class Box:
         return SandboxPlan(**values)  # type: ignore[arg-type]
 
     def run(
-        self, *argv: str, stdin: bytes = b"", during: Callable[[int], None] | None = None, **changes: object
+        self,
+        *argv: str,
+        stdin: bytes = b"",
+        during: Callable[[int], None] | None = None,
+        attend: Attend | None = None,
+        **changes: object,
     ) -> Outcome:
         """Run a command in a forked monitor; `during` is called with the monitor's pid while it runs."""
         with tempfile.TemporaryDirectory(prefix="il-out-") as desk:
@@ -125,7 +135,7 @@ class Box:
             plan = self.plan(argv, **changes)
             pid = os.fork()
             if pid == 0:
-                self._monitor(plan, desk)
+                self._monitor(plan, desk, attend)
             if during is not None:
                 during(pid)
             wait_for(pid)
@@ -152,7 +162,7 @@ class Box:
             os.setresuid(self.uid, self.uid, self.uid)
             ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # dumpable again, as a login would be
 
-    def _monitor(self, plan: SandboxPlan, desk: str) -> None:
+    def _monitor(self, plan: SandboxPlan, desk: str, attend: Attend | None) -> None:
         try:
             os.setsid()
             for number, name, flags in (
@@ -163,7 +173,7 @@ class Box:
                 os.dup2(os.open(f"{desk}/{name}", flags, 0o666), number)
                 os.fchmod(number, 0o666)
             self.become()
-            values = run_here(plan)
+            values = run_here(plan, attend)
             with open(f"{desk}/result", "wb") as result:
                 pickle.dump(values, result)
             os._exit(0)
@@ -172,23 +182,26 @@ class Box:
             os._exit(70)
 
 
-def run_here(plan: SandboxPlan) -> dict[str, object]:
+def run_here(plan: SandboxPlan, attend: Attend | None = None) -> dict[str, object]:
     """Start, run and close a sandbox in this process."""
     events: list[ActivityObserved | ActivityLost] = []
+    noted: list[str] = []
     try:
         sandbox = start(plan)
         try:
-            status = sandbox.run(events.append)
+            status = sandbox.run(events.append, attend(sandbox, noted) if attend is not None else None)
         finally:
             sandbox.close()
     except InterlockError as error:
-        return {"status": None, "error": f"{error.code}: {error.message}", "hint": error.hint}
+        said = f"{error.code}: {error.message}"
+        return {"status": None, "error": said, "hint": error.hint, "noted": tuple(noted)}
     return {
         "status": status,
         "events": tuple(events),
         "receipt": dict(sandbox.receipt),
         "degraded": sandbox.degraded,
         "standing": sandbox.standing,
+        "noted": tuple(noted),
     }
 
 

@@ -6,10 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.ground import ground
+from benchmarks.plan import Plan
+from benchmarks.proxy_world import HOST, Client, World, world
+from benchmarks.rows import NotRun
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TYPES: dict[str, tuple[type, ...]] = {
@@ -76,3 +81,56 @@ def test_an_unknown_benchmark_is_refused() -> None:
     done = run_benchmarks("--only", "nothing")
     assert done.returncode == 2
     assert "nothing" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def far_side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    try:
+        with ground("root", str(tmp_path_factory.mktemp("proxy"))) as at, world(at) as standing:
+            yield standing
+    except NotRun as reason:
+        pytest.skip(f"not run: {reason}")
+
+
+def ask_everything(client: Client) -> None:
+    for scheme in ("http", "https"):
+        assert len(client.ask("latency", scheme, HOST, 5)) == 5
+        assert len(client.ask("latency", scheme, HOST, 2, 1024)) == 2
+        assert len(client.ask("fresh", scheme, HOST, 2)) == 2
+        assert len(client.ask("download", scheme, HOST, 3_000_000)) == 1
+        assert len(client.ask("crowd", scheme, HOST, 5, 2)) == 11
+        assert len(client.ask("hold", scheme, HOST, 3)) == 1
+        assert client.ask("let_go") == []
+
+
+def test_the_proxys_client_measures_bare_and_behind_the_boundary(far_side: World) -> None:
+    for client in (far_side.client("direct"), far_side.inside()):
+        ask_everything(client)
+        status, said = client.close()
+        assert status == 0, said
+
+
+def test_requests_that_are_not_recorded_are_no_figure(far_side: World) -> None:
+    from benchmarks.proxy import check_recorded
+
+    client = far_side.inside()
+    client.ask("latency", "http", HOST, 7)
+    client.close()
+    check_recorded(far_side, 7)
+    with pytest.raises(NotRun, match="8 requests were made and 7 recorded"):
+        check_recorded(far_side, 8)
+
+
+def test_a_proxys_client_that_fails_says_so(far_side: World) -> None:
+    client = far_side.client("direct")
+    with pytest.raises(NotRun, match="could not latency"):
+        client.ask("latency", "http", "127.0.0.9", 1)
+    client.close()
+
+
+def test_mitmproxy_is_not_installed_unasked(far_side: World) -> None:
+    from benchmarks.proxy_peer import mitmproxy
+
+    quick = Plan(quick=True, full=False, parent="/")
+    with pytest.raises(NotRun, match="left out by --quick"), mitmproxy(far_side, quick):
+        pass

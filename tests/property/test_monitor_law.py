@@ -12,11 +12,21 @@ from interlock.model import events as ev
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.phases import ALLOWED, Phase
 from interlock.model.places import Place, Root
+from interlock.model.requests import Credential, NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import Decision
 from interlock.monitor import State, event_from_payload, event_payload, step
 from interlock.policy import load_policy
 
-POLICY = load_policy(None, filename="coding")
+POLICY = load_policy(
+    """version: 1
+preset: coding
+network:
+  hosts:
+    - {host: api.test, methods: ["*"], park: [POST], clearance: critical}
+    - {host: parked.test, park: [POST, PUT]}
+""",
+    filename="law",
+)
 
 PATHS = st.sampled_from(
     ["a.py", "src/b.py", ".git/hooks/pre-commit", ".github/workflows/ci.yml", ".env", "x\\x0ay", "Makefile"]
@@ -43,9 +53,21 @@ IDS = st.integers(1, 12).map(lambda n: f"e{n}")
 ANSWERS = st.builds(
     ev.Answer, effect_id=IDS, decision=st.sampled_from(Decision), reason=st.sampled_from(["", "no"])
 )
+REQUESTS = st.builds(
+    NetRequest,
+    method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
+    scheme=st.sampled_from(["http", "https"]),
+    host=st.sampled_from(["api.test", "parked.test", "evil.test", "203.0.113.9", "interlock.internal"]),
+    port=st.sampled_from([443, 8443]),
+    path=st.sampled_from(["/", "/a/b", "/requests/e1", "/requests/e2", "/notices"]),
+    body_size_bytes=st.sampled_from([0, 5, -1]),
+    body_text=st.none() | st.just("KEY=1"),
+    credential=st.sampled_from(Credential),
+    placeholders=st.sampled_from([(), (), ("e1",), ("e2", "e3")]),
+)
 
 
-def events(allowed: frozenset[type], released: tuple[str, ...]) -> st.SearchStrategy[ev.Event]:
+def events(allowed: frozenset[type], released: tuple[str, ...], state: State) -> st.SearchStrategy[ev.Event]:
     reads = st.builds(
         ev.FileRead,
         place=PLACES,
@@ -55,7 +77,34 @@ def events(allowed: frozenset[type], released: tuple[str, ...]) -> st.SearchStra
         text=st.none() | st.just("KEY=1"),
     )
     writes = st.builds(ev.FileWrite, place=PLACES, opened=st.integers(0, 9), closed=st.integers(9, 20))
+    under_way = [item.effect.id for item in state.flying]
+    answerable = under_way + list(state.sending[:1])
+    asked = tuple(item.effect.id for item in state.opened) or state.resolving
+    if not under_way:
+        allowed -= {ev.MessageMade}
+    if not answerable:
+        allowed -= {ev.ResponseReceived}
+    if state.phase is Phase.RUNNING and not asked:
+        allowed -= {ev.OracleAnswered}
     by_type: dict[type, st.SearchStrategy[ev.Event]] = {
+        ev.RequestMade: st.builds(ev.RequestMade, request=REQUESTS),
+        ev.MessageMade: st.builds(
+            ev.MessageMade,
+            message=st.builds(
+                NetMessage,
+                stream=st.sampled_from(under_way or [""]),
+                size_bytes=st.just(5),
+                digest=st.just("ab" * 32),
+                text=st.none() | st.just("KEY=1"),
+                placeholders=st.sampled_from([(), ("e1",)]),
+            ),
+        ),
+        ev.ResponseReceived: st.builds(
+            ev.ResponseReceived,
+            effect_id=st.sampled_from(answerable or [""]),
+            response=st.builds(NetResponse, outcome=st.sampled_from(Outcome), status=st.just(200)),
+        ),
+        ev.TrafficRefused: st.just(ev.TrafficRefused(host="x", port=1, reason="not http")),
         ev.TaskGiven: st.builds(
             ev.TaskGiven,
             run_id=st.just("r"),
@@ -94,9 +143,10 @@ def events(allowed: frozenset[type], released: tuple[str, ...]) -> st.SearchStra
             answers=st.lists(ANSWERS, max_size=4).map(tuple),
             fault=st.sampled_from(["", "boom"]),
             leave_open=st.booleans(),
+            asked=st.just(asked if state.phase is Phase.RUNNING else ()),
         ),
         ev.IntentRecorded: st.just(ev.IntentRecorded(released=released)),
-        ev.ScopeCommitted: st.just(ev.ScopeCommitted(applied=released)),
+        ev.ScopeCommitted: st.just(ev.ScopeCommitted(applied=_files(state))),
         ev.CommitFailed: st.builds(ev.CommitFailed, reason=st.just("EIO"), rolled_back=st.booleans()),
         ev.ScopeDiscarded: st.just(ev.ScopeDiscarded()),
         ev.Interrupted: st.just(ev.Interrupted(trigger="stopped", detail="")),
@@ -112,7 +162,12 @@ def events(allowed: frozenset[type], released: tuple[str, ...]) -> st.SearchStra
     return st.one_of([by_type[kind] for kind in sorted(allowed, key=lambda kind: kind.__name__)])
 
 
-@settings(max_examples=150, deadline=None)
+def _files(state: State) -> tuple[str, ...]:
+    changed = {item.effect.id for item in state.decided() if item.effect.change is not None}
+    return tuple(one for one in state.released if one in changed)
+
+
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     state = State()
@@ -120,11 +175,14 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     refused_by_rule: set[str] = set()
     seqs: list[int] = []
     history: list[ev.Event] = []
+    turned_away: set[str] = set()
+    left: set[str] = set()
+    answered: dict[str, int] = {}
     for _ in range(data.draw(st.integers(4, 25))):
         allowed = ALLOWED[state.phase]
         if not allowed:
             break
-        event = data.draw(events(allowed, state.released))
+        event = data.draw(events(allowed, state.released, state))
         history.append(event)
         if isinstance(event, ev.IntentRecorded):
             intended = event.released
@@ -136,12 +194,27 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
             if isinstance(command, cmd.Append):
                 seqs.append(command.node.seq)
                 assert command.node.parent is None or command.node.parent < command.node.seq
+            if isinstance(command, cmd.LetPass | cmd.Send):
+                assert command.effect_id not in turned_away, "a refused request left"
+                assert command.effect_id not in left or isinstance(event, ev.Resumed), "a request left twice"
+                left.add(command.effect_id)
+            if isinstance(command, cmd.Send) and state.phase is Phase.SENDING:
+                assert intended is not None
+                assert command.effect_id in intended, "a parked request left without its recorded intent"
+            if isinstance(command, cmd.TurnAway):
+                assert command.effect_id not in left, "a request that left was called refused"
+                turned_away.add(command.effect_id)
+            if isinstance(command, cmd.LetPass | cmd.TurnAway | cmd.Park | cmd.AnswerInside):
+                answered[command.effect_id] = answered.get(command.effect_id, 0) + 1
             if isinstance(command, cmd.Commit):
-                assert command.released == intended, "a commit without its recorded intent"
+                assert intended is not None
+                assert set(command.released) <= set(intended), "a commit without its recorded intent"
                 assert not refused_by_rule & set(command.released), "a refusal was overturned"
             if isinstance(command, cmd.RecordIntent):
                 intended = None
     assert seqs == list(range(len(seqs)))
+    # Each held request is answered once; a parked one again only when it is refused after all.
+    assert all(count <= 2 for count in answered.values())
     again = State()
     for event in history:
         assert event_from_payload(event_payload(event)) == event

@@ -235,6 +235,18 @@ def test_a_barrier_makes_everything_before_it_evidence(tmp_path: Path) -> None:
     assert (tmp_path / "ledger" / "heads.note").read_text(encoding="utf-8").splitlines()[1] == "5"
 
 
+def test_hardening_signs_and_leaves_the_witness_note_to_the_barrier(tmp_path: Path) -> None:
+    ledger = begin(tmp_path)
+    ledger.append(node(0))
+    ledger.barrier()
+    note = (tmp_path / "ledger" / "heads.note").read_bytes()
+    ledger.append(node(1))
+    ledger.harden()
+    assert (tmp_path / "ledger" / "heads.note").read_bytes() == note
+    assert [one.seq for one in read_nodes(str(tmp_path / "ledger"))] == [0, 1]
+    ledger.close()
+
+
 def test_files_are_private(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     writer.append(node(0))

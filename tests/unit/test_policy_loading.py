@@ -1,7 +1,9 @@
 """Policy files: what they declare, and each mistake with its place and its fix."""
 
+import hashlib
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -49,7 +51,7 @@ def load(text: str) -> room.Policy:
 def test_every_key_is_read() -> None:
     policy = load(FULL)
     assert policy.name == "p.yaml"
-    assert policy.preset == "coding@1"
+    assert policy.preset == "coding@2"
     assert policy.task_trusted
     assert policy.trusts(Place(root="workspace", path="docs/a/b.md"))
     assert policy.trusts(Place(root="state:.notes", path="plan.md"))
@@ -100,8 +102,8 @@ def test_the_effective_text_loads_to_the_same_policy(text: str | None) -> None:
 
 def test_none_is_the_preset_coding() -> None:
     policy = room.load_policy(None, filename="x")
-    assert policy.name == policy.preset == "coding@1"
-    assert room.load_policy("version: 1\n", filename="coding@1").cedar == policy.cedar
+    assert policy.name == policy.preset == "coding@2"
+    assert room.load_policy("version: 1\n", filename="coding@2").cedar == policy.cedar
 
 
 def test_the_task_can_be_taken_out() -> None:
@@ -150,7 +152,7 @@ MISTAKES = [
     ("- a", 1, 1, "mapping", "version: 1"),
     ("version: 1\nx: \x01", 2, 4, "character", "UTF-8"),
     ("version: 1\nx: " + "[" * 20 + "]" * 20, 2, 12, "deeper", "depth"),
-    ("{version: 1}", 1, 1, "cannot be written", "preset: coding@1"),
+    ("{version: 1}", 1, 1, "cannot be written", "preset: coding@2"),
     ("version: 1\ncedar: >\n  permit(principal, action, resource);", 2, 8, "folded", "cedar: |"),
     ("version: 1\ncedar: [1]", 2, 8, "text", "cedar: |"),
 ]
@@ -210,6 +212,18 @@ def test_a_preset_is_read_as_its_yaml_says() -> None:
     assert {name: read_document(text, filename=name).values for name, text in TEXTS.items()} == READ
     assert "READ" in written_out()
     assert set(CURRENT.values()) <= set(TEXTS)
+
+
+def test_a_released_preset_never_changes() -> None:
+    """A ledger names it, and a replay must find the same rules."""
+    digest = hashlib.sha256(TEXTS["coding@1"].encode()).hexdigest()
+    assert digest == "69b3005596056e6d6a55aca96c6030e33eb41d4397619d71463614b7dfa13edf"
+    old, new = (room.load_policy(f"version: 1\npreset: {name}\n", filename="p") for name in TEXTS)
+    assert not old.network.declared
+    assert replace(old, text="", digest="", preset="", cedar="", network=new.network) == replace(
+        new, text="", digest="", preset="", cedar=""
+    )
+    assert new.cedar.startswith(old.cedar)
 
 
 @pytest.mark.parametrize("name", TEXTS)

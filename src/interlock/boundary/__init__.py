@@ -1,14 +1,25 @@
 """The boundary: a sandbox whose every write lands in a layer of its own, and the file events beside it."""
 
-from interlock.boundary.plan import ExitStatus, Feature, Limits, Overlay, OverlayError, SandboxPlan
+from interlock.boundary.net.doors import Doors
+from interlock.boundary.plan import (
+    ExitStatus,
+    Feature,
+    Limits,
+    Overlay,
+    OverlayError,
+    PlacedFile,
+    SandboxPlan,
+)
 from interlock.boundary.sandbox import Sandbox, start
 
 __all__ = [
+    "Doors",
     "ExitStatus",
     "Feature",
     "Limits",
     "Overlay",
     "OverlayError",
+    "PlacedFile",
     "Sandbox",
     "SandboxPlan",
     "probe",

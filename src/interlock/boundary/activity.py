@@ -102,6 +102,7 @@ class Watch:
         self._writes: dict[bytes, int] = {}
         self._opened: dict[bytes, int] = {}
         self._read: set[bytes] = set()
+        self._open_yet: set[bytes] = set()
         self._written: set[bytes] = set()
         flags = _CLOEXEC | _NONBLOCK | _UNLIMITED_QUEUE | _UNLIMITED_MARKS | _REPORT_NAME_AND_TARGET
         try:
@@ -127,7 +128,14 @@ class Watch:
                 "Linux 5.17 or newer",
             ) from None
 
-    def drain(self) -> None:
+    def catch_up(self) -> None:
+        """Take and report what the kernel has; what is open by now counts as read.
+
+        Something is about to leave: a file that is read and not yet closed must not be missed.
+        """
+        self.drain(open_too=True)
+
+    def drain(self, *, open_too: bool = False) -> None:
         """Take what the kernel has, and report it."""
         if self._lost:
             self._skip()
@@ -139,6 +147,11 @@ class Watch:
                 except BlockingIOError:
                     break
                 self._fold(data)
+            if open_too and self._open_yet:
+                for key in self._open_yet - self._read:
+                    self._reads.setdefault(key, (self._opened.get(key, self._order), key in self._written))
+                    self._read.add(key)
+                self._open_yet.clear()
             self._report()
             for happened, reason in ((self._linked, SECOND_NAME), (self._vanished, VANISHED)):
                 if happened and reason not in self._told:
@@ -203,6 +216,7 @@ class Watch:
             since = opened.get(key)
             if since is None:
                 since = opened[key] = order
+                self._open_yet.add(key)
             if mask & _CLOSE_NOWRITE and key not in read:
                 read.add(key)
                 reads.setdefault(key, (since, key in written))
@@ -254,6 +268,7 @@ class Watch:
             self._folders.clear()
             self._note_folder(records, _NEW_NAME)
             self._read.clear()
+            self._open_yet.update(self._opened)
         if old not in self._written:
             # Moved bytes are read from the old place and written to the new one.
             self._reads.setdefault(old, (self._opened.get(old, order), False))

@@ -9,6 +9,7 @@ from interlock.boundary.plan import Limits
 from interlock.model.records import dataclass
 
 _PREFIX = "interlock-"
+_FREEZING_S = 3.0
 _numbers = itertools.count(1)
 
 
@@ -23,6 +24,32 @@ class Group:
         """Move a process in; its children are born inside."""
         for folder in self.folders:
             _write(f"{folder}/cgroup.procs", str(pid))
+
+    def freeze(self) -> bool | None:
+        """Let nothing inside take another step.
+
+        Returns: whether all stands still; None, if this cgroup cannot do it. One of version 1 is left alone: what
+        it froze cannot be killed, so a monitor that is killed then would leave its processes behind for good.
+        """
+        for folder in self.folders:
+            try:
+                _write(f"{folder}/cgroup.freeze", "1")
+            except OSError:
+                continue
+            end = time.monotonic() + _FREEZING_S
+            while "frozen 1" not in _read(f"{folder}/cgroup.events"):
+                if time.monotonic() > end:
+                    self.thaw()
+                    return False
+                time.sleep(0.001)
+            return True
+        return None
+
+    def thaw(self) -> None:
+        """Let all go on."""
+        for folder in self.folders:
+            with contextlib.suppress(OSError):
+                _write(f"{folder}/cgroup.freeze", "0")
 
     def remove(self) -> None:
         """Remove the empty cgroup."""

@@ -5,10 +5,12 @@ import tempfile
 
 from interlock.boundary import cgroup, kernel, landlock
 from interlock.boundary.launch import NAMESPACES_FIX, launch, map_all
+from interlock.boundary.net import wiring
 from interlock.boundary.plan import Feature, Limits
 from interlock.model.errors import BoundaryError
 
 _QUIET = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+_V6 = "ipv6"
 _CGROUP_FIX = "make /sys/fs/cgroup writable, or delegate a cgroup to this user (systemd: Delegate=yes)"
 
 
@@ -73,7 +75,8 @@ def _in_namespaces(*, root: bool) -> list[Feature]:
             ):
                 with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                     file.write(text)
-        os.write(answer, "\0".join(_attempt(one) for one in ("tmpfs", "overlay", "proc")).encode())
+        results = [*(_attempt(one) for one in ("tmpfs", "overlay", "proc")), *_wire()]
+        os.write(answer, "\0".join(results).encode())
         os._exit(0)
 
     try:
@@ -95,14 +98,16 @@ def _in_namespaces(*, root: bool) -> list[Feature]:
         text += part
     os.close(answers)
     os.waitpid(pid, 0)
-    results = [*text.decode(errors="replace").split("\0"), "no answer", "no answer", "no answer"][:3]
+    results = [*text.decode(errors="replace").split("\0"), *["no answer"] * 5][:5]
     names = (
         ("namespaces", NAMESPACES_FIX),
         ("overlay", "load the `overlay` module; as an ordinary user use Linux 5.11 or newer"),
         ("private-proc", "in a container, unmask /proc (docker: --security-opt systempaths=unconfined)"),
+        ("nf_tables", "load nf_tables with NAT: modprobe nf_tables nft_nat nft_chain_nat"),
+        (_V6, "boot without `ipv6.disable=1`; without IPv6 traffic is taken by IPv4 alone"),
     )
     return [
-        Feature(name=name, available=not result, detail=result or "works", fix=fix)
+        Feature(name=name, available=not result, detail=result or "works", fix=fix, needed=name != _V6)
         for (name, fix), result in zip(names, results, strict=True)
     ]
 
@@ -127,6 +132,17 @@ def _attempt(what: str) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
+
+
+def _wire() -> tuple[str, str]:
+    """Return why traffic, or that of IPv6, cannot be led to the monitor, or nothing."""
+    try:
+        wiring.raise_loopback()
+        _, versions = wiring.wire(())
+    except (OSError, BoundaryError) as error:
+        reason = error.message if isinstance(error, BoundaryError) else str(error.strerror)
+        return reason, reason
+    return "", "" if "v6" in versions else versions
 
 
 def _file_events(*, root: bool) -> Feature:

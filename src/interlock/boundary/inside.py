@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import gc
 import os
 import resource
@@ -12,8 +11,10 @@ import socket
 import struct
 from typing import NoReturn
 
-from interlock.boundary import bpf, capabilities, kernel, landlock, layout, mounts
-from interlock.boundary.plan import OverlayError, SandboxPlan
+from interlock.boundary import bpf, capabilities, kernel, landlock, layout, mounts, stopping
+from interlock.boundary.net import doors, wiring
+from interlock.boundary.plan import SandboxPlan
+from interlock.model.errors import BoundaryError, InputError
 from interlock.model.records import dataclass
 
 FORWARDED = frozenset(
@@ -28,7 +29,7 @@ FORWARDED = frozenset(
     )
 )
 
-_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+_CAP_KILL = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,8 @@ def begin(order: Order, channel: socket.socket) -> NoReturn:
         status = 0
     except _Failure as failure:
         _send(channel, b"E" + "\0".join(failure.args).encode("utf-8", "surrogateescape"))
-    except OverlayError as error:
-        text = f"overlay\0{error.message}\0{error.hint}"
+    except (BoundaryError, InputError) as error:
+        text = f"{error.code}\0{error.message}\0{error.hint}"
         _send(channel, b"E" + text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         text = f"boundary\0the sandbox could not be set up: {error.strerror or error}\0run `interlock doctor`"
@@ -108,8 +109,13 @@ def _live(order: Order, channel: socket.socket) -> None:
     builder = mounts.Builder(order.plan, order.tree, staged, order.ownerless)
     builder.build()
     kernel.close_except((0, 1, 2, channel.fileno()))
-    _raise_loopback()
+    wiring.raise_loopback()
+    if order.plan.net is not None:
+        tagged, note = wiring.wire(order.plan.net.published)
+        doors.hand_over(channel, tagged)
+        facts.append(f"net={note}")
     os.umask(umask)
+    facts.extend(builder.facts)
     top = sorted(source for source in builder.ownerless_sources if source.count("/") == 1)
     facts.append(f"ownerless={' '.join(top) or 'none'}")
     facts.extend(_confine(order, builder.degraded))
@@ -122,7 +128,8 @@ def _live(order: Order, channel: socket.socket) -> None:
         os.close(release)
         _become_command(order, program, hold)
     os.close(hold)
-    capabilities.keep(0)
+    # Root's own programs may become other users, whom a pause must stop too.
+    capabilities.keep(capabilities.kept_mask(root=order.root) & 1 << _CAP_KILL)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     if order.own_group:
         with contextlib.suppress(OSError):
@@ -153,13 +160,6 @@ def _become(order: Order, channel: socket.socket) -> None:
             os.close(descriptor)
     if channel.recv(16) != b"map":
         os._exit(1)
-
-
-def _raise_loopback() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        request = struct.pack("16sh14x", b"lo", 0)
-        flags = struct.unpack_from("h", fcntl.ioctl(probe, _SIOCGIFFLAGS, request), 16)[0]
-        fcntl.ioctl(probe, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
 
 
 def _confine(order: Order, degraded: list[str]) -> list[str]:
@@ -267,22 +267,36 @@ def _watch(order: Order, channel: socket.socket, child: int, release: int) -> No
     poll = select.poll()
     poll.register(channel, select.POLLIN)
     poll.register(children, select.POLLIN)
-    if _reap(channel, child):
+    # While all stand still at the monitor's word: those that stood still before.
+    before: frozenset[int] | None = None
+    if _reap(channel, child, before):
         return
     while True:
         for descriptor, _ in poll.poll():
             if descriptor == children:
                 kernel.read_signals(children)
-                if _reap(channel, child):
+                if _reap(channel, child, before):
                     return
             else:
                 message = channel.recv(16)
                 if not message:
                     return  # the monitor is gone; with us go all the others
-                _obey(order, message, child, release)
+                if message == b"p":
+                    if _reap(channel, child, before):  # what happened until now is told as it is
+                        return
+                    before = stopping.stop_all() if before is None else before
+                    if _reap(channel, child, before):
+                        return
+                    _send(channel, b"F" if before is None else b"P")
+                elif message == b"r" and before is not None:
+                    stopping.go_on(before)
+                    before = None
+                else:
+                    _obey(order, message, child, release)
 
 
-def _reap(channel: socket.socket, child: int) -> bool:
+def _reap(channel: socket.socket, child: int, before: frozenset[int] | None) -> bool:
+    """Take note of who ended or was stopped. Returns: whether the command ended."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -293,7 +307,8 @@ def _reap(channel: socket.socket, child: int) -> bool:
         if pid != child:
             continue
         if os.WIFSTOPPED(status):
-            _send(channel, b"T")
+            if before is None or child in before:
+                _send(channel, b"T")
             continue
         if os.WIFSIGNALED(status):
             _send(channel, struct.pack("=cii", b"X", -1, os.WTERMSIG(status)))

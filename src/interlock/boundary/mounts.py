@@ -7,6 +7,7 @@ import stat
 
 from interlock.boundary import kernel, layout
 from interlock.boundary.layout import Layout
+from interlock.boundary.placing import Placing
 from interlock.boundary.plan import OverlayError, SandboxPlan
 from interlock.model.places import path_text
 
@@ -106,7 +107,8 @@ def _overlay(folders: list[int], options: tuple[str | tuple[str, str], ...], att
 class Builder:
     """Builds the tree in the calling process's own mount namespace.
 
-    Holds: the caller is alone in new user, mount, pid and net namespaces; `degraded` lists what was let go.
+    Holds: the caller is alone in new user, mount, pid and net namespaces; `degraded` lists what was let go,
+    `facts` what the receipt says of the placed files.
     """
 
     def __init__(
@@ -122,11 +124,14 @@ class Builder:
         )
         self._desk = -1
         self._sealed: list[int] = []
+        self._own: set[int] = set()
         self.degraded: list[str] = []
+        self.facts: list[str] = []
 
     def build(self) -> None:
         """Mount everything and enter the new root; the old one is gone."""
         kernel.make_mounts_private()
+        placing = Placing(self._plan.placed)
         self._lay_desk()
         mounts = [(step, self._make(step)) for step in self._tree.steps]
         proc = self._make_proc()
@@ -147,6 +152,8 @@ class Builder:
         if system >= 0:
             kernel.attach(system, b"/sys")
         self._fill_dev(devices, terminal)
+        self._sealed.extend(placing.lay(frozenset((*self._own, os.fstat(root).st_dev))))
+        self.facts.extend(placing.facts())
         for mount in self._sealed:
             kernel.set_mount(mount, kernel.MOUNT_ATTR_RDONLY, recursive=False)
         kernel.set_mount(root, kernel.MOUNT_ATTR_RDONLY, recursive=False)
@@ -174,6 +181,7 @@ class Builder:
                 return self._screen(step)
             case layout.Fresh():
                 mount = self._tmpfs(step.mode)
+                self._own.add(os.fstat(mount).st_dev)
                 if step.sealed:
                     self._sealed.append(mount)
                 return mount

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from interlock.boundary.net.plan import NetPlan
 from interlock.model.errors import BoundaryError
 from interlock.model.records import dataclass
 
@@ -44,6 +45,20 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedFile:
+    """A file of the host that is shown, read-only, at a path inside where something else may stand.
+
+    Takes: `target`, the absolute path inside; `source`, a file that exists at the start; its content may be
+    written (in place) until the command runs; `optional`, whether a target that cannot be had is left out, and
+    the receipt says so.
+    """
+
+    target: str
+    source: str
+    optional: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxPlan:
     """Everything that decides what a command sees and may do.
 
@@ -51,7 +66,8 @@ class SandboxPlan:
     list, also inside the workspace; `exposed`, paths taken off the default list; `nested`, whether the
     command may make namespaces and mounts of its own; `allow_degraded`, whether a promise that this kernel
     cannot keep is listed instead of stopping the start; `scratch`, an existing folder of this run, not
-    visible inside.
+    visible inside; `net`, how traffic is taken (None: the network is closed, nothing is taken); `placed`, files
+    shown at paths of the system (`resolv.conf`, trusted certificates).
     """
 
     argv: tuple[str, ...]
@@ -65,6 +81,8 @@ class SandboxPlan:
     limits: Limits = field(default_factory=Limits)
     nested: bool = False
     allow_degraded: bool = False
+    net: NetPlan | None = None
+    placed: tuple[PlacedFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

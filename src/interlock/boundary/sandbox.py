@@ -4,17 +4,17 @@ import contextlib
 import hashlib
 import os
 import resource
-import select
 import signal
 import socket
 import stat
-import struct
 from collections.abc import Callable
 
-from interlock.boundary import bpf, cgroup, inside, kernel, landlock, layout, mounts, ownerless
+from interlock.boundary import bpf, cgroup, inside, kernel, landlock, layout, mounts, ownerless, waiting
 from interlock.boundary.activity import Watch
 from interlock.boundary.launch import end, launch, map_all
-from interlock.boundary.plan import ExitStatus, OverlayError, SandboxPlan
+from interlock.boundary.line import Line, await_ready
+from interlock.boundary.net.doors import Doors, Serve, take_over
+from interlock.boundary.plan import ExitStatus, SandboxPlan
 from interlock.boundary.terminal import Terminal
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.events import ActivityLost, ActivityObserved, Standing
@@ -22,7 +22,6 @@ from interlock.model.events import ActivityLost, ActivityObserved, Standing
 Observe = Callable[[ActivityObserved | ActivityLost], None]
 
 NO_EVENTS = "file events need root on this kernel"
-_PAUSE_MS = 5
 _FROM_TERMINAL = 0x80
 """The si_code of a signal that the terminal itself sent."""
 
@@ -40,9 +39,10 @@ class Sandbox:
         *,
         plan: SandboxPlan,
         pid: int,
-        channel: socket.socket,
+        line: Line,
         group: cgroup.Group,
         watch: Watch | None,
+        doors: Doors,
         terminal: Terminal,
         facts: tuple[tuple[str, str], ...],
         degraded: tuple[str, ...],
@@ -55,24 +55,37 @@ class Sandbox:
         self.xattr_prefix = "trusted.overlay." if root else "user.overlay."
         self._plan = plan
         self._pid = pid
-        self._channel = channel
+        self._line = line
         self._group = group
         self._watch = watch
+        self._doors = doors
         self._terminal = terminal
         self._alive = True
         self._closed = False
+        self._paused = False
+        self._frozen = False
 
-    def run(self, observe: Observe) -> ExitStatus:
+    @property
+    def ended(self) -> bool:
+        """Say whether the whole process tree is gone."""
+        return not self._alive or self._line.gone()
+
+    def run(self, observe: Observe, serve: Serve | None = None) -> ExitStatus:
         """Start the command and wait until its whole process tree is gone.
 
-        Takes: `observe`, called with file activity while the command runs, last before the return.
-        Raises: BoundaryError, if the sandbox's first process fell; then all its processes are gone too.
+        Takes: `observe`, called with file activity while the command runs, last before the return; `serve`,
+        called once, when somebody first waits at a door: from then on all waiting goes on in its loop, and it is
+        closed before the return. Without it the doors are closed at once.
+        Raises: BoundaryError, if the sandbox's first process fell, or the loop was stopped; then all its
+        processes are gone too. What `serve` raises goes up, after they are gone.
         """
         if self._watch is None:
             if any(overlay.observed for overlay in self._plan.overlays):
                 observe(ActivityLost(reason=NO_EVENTS))
         else:
             self._watch.observe = observe
+        if serve is None:
+            self._doors.close()
         forwarded = frozenset(
             number
             for number in (*inside.FORWARDED, signal.SIGCONT)
@@ -81,8 +94,9 @@ class Sandbox:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, forwarded)
         signals = kernel.signal_descriptor(forwarded)
         try:
-            self._channel.send(b"go")
-            return self._wait(signals)
+            self._line.go()
+            self._wait(signals, serve)
+            return self._outcome()
         except BrokenPipeError:
             self._reap()
             raise BoundaryError(
@@ -93,74 +107,117 @@ class Sandbox:
             self._terminal.take_back()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _wait(self, signals: int) -> ExitStatus:
-        status: ExitStatus | None = None
-        poll = select.poll()
-        quiet = select.poll()
-        for one in (poll, quiet):
-            one.register(self._channel, select.POLLIN)
-            one.register(signals, select.POLLIN)
-        watch = self._watch
-        watched = -1
+    def _wait(self, signals: int, serve: Serve | None) -> None:
+        line, watch = self._line, self._watch
+        sources = [
+            waiting.Source(descriptor=line.fileno(), react=self._hear),
+            waiting.Source(descriptor=signals, react=lambda: self._forward(signals)),
+        ]
         if watch is not None:
-            watched = watch.descriptor
-            poll.register(watched, select.POLLIN)
-        pause = False
-        while True:
-            # A wake-up for each event would cost the command more than the event itself.
-            ready = quiet.poll(_PAUSE_MS) if pause else poll.poll()
-            pause = False
-            for descriptor, _ in ready:
-                if descriptor == watched and watch is not None:
-                    watch.drain()
-                    pause = True
-                elif descriptor == signals:
-                    self._forward(signals)
-                else:
-                    message = self._channel.recv(64)
-                    if message[:1] == b"X":
-                        code, number = struct.unpack_from("=ii", message, 1)
-                        status = ExitStatus(code=code, signal=number)
-                    elif message == b"T":
-                        self._terminal.stop()
-                    elif not message:
-                        self._reap()
-                        if watch is not None:
-                            watch.finish()
-                        if status is None:
-                            # Something killed process 1 itself; the kernel killed the rest with it.
-                            raise BoundaryError(
-                                "the sandbox was killed from outside",
-                                hint="see the system's log for the reason",
-                            )
-                        return status
+            sources.append(waiting.Source(descriptor=watch.descriptor, react=watch.drain, rests=True))
+        doors = tuple(one.fileno() for one in self._doors.all()) if serve is not None else ()
+        if not waiting.by_poll(tuple(sources), doors, lambda: line.ended) or serve is None:
+            return
+        try:
+            serving = serve(self._doors)
+        except BaseException:
+            self._kill()
+            raise
+        try:
+            whole = waiting.by_loop(serving.loop, tuple(sources), lambda: line.ended)
+        finally:
+            serving.close()
+        if not whole:
+            self._kill()
+            raise BoundaryError(
+                "nobody serves the sandbox's network any more: its processes were ended",
+                hint="see the message before this one",
+            )
+
+    def _hear(self) -> None:
+        self._line.hear()
+        self._heed_stop()
+
+    def _heed_stop(self) -> None:
+        if self._line.stopped and not self._paused:
+            self._line.stopped = False
+            self._terminal.stop()
+
+    def _outcome(self) -> ExitStatus:
+        self._reap()
+        if self._watch is not None:
+            self._watch.finish()
+        if self._line.status is None:
+            # Something killed process 1 itself; the kernel killed the rest with it.
+            raise BoundaryError(
+                "the sandbox was killed from outside",
+                hint="see the system's log for the reason",
+            )
+        return self._line.status
 
     def _forward(self, signals: int) -> None:
         for number, code in kernel.read_signals(signals):
             if number == signal.SIGCONT:
-                self._terminal.resume()
-                self._tell(number)
+                if not self._paused:
+                    self._terminal.resume()
+                    self._line.signal(number)
             elif not (code == _FROM_TERMINAL and self._terminal.shared):
-                self._tell(number)
+                self._line.signal(number)
 
-    def _tell(self, number: int) -> None:
-        with contextlib.suppress(OSError):
-            self._channel.send(b"s" + bytes((number,)))
+    def pause(self) -> None:
+        """Let the whole tree stand still, and take the terminal, while a person is asked.
+
+        It may be called from whatever `run` calls; a second call, or one when all has ended, changes nothing.
+        Raises: BoundaryError, if it did not come to a stand; then it goes on.
+        """
+        if self._paused or self.ended:
+            return
+        self._paused = True
+        frozen = self._group.freeze()
+        self._frozen = frozen is True
+        if not (self._line.stop_all() if frozen is None else frozen or self.ended):
+            self._paused = False
+            raise BoundaryError(
+                "the sandbox could not be paused: some of its processes did not stop",
+                hint="resolve with `--oracle strict`, which does not ask in mid-run",
+            )
+        self._terminal.borrow()
+
+    def resume(self) -> None:
+        """Give the terminal back, and let the tree go on."""
+        if not self._paused:
+            return
+        self._terminal.give_back()
+        if self._frozen:
+            self._group.thaw()
+        else:
+            self._line.go_on()
+        self._paused = self._frozen = False
+        self._heed_stop()
+
+    def catch_up(self) -> None:
+        """Report the file activity until now without waiting for its turn; what is open counts as read."""
+        if self._watch is not None:
+            self._watch.catch_up()
 
     def _reap(self) -> None:
         if self._alive:
             os.waitpid(self._pid, 0)
             self._alive = False
 
+    def _kill(self) -> None:
+        if self._alive:
+            os.kill(self._pid, signal.SIGKILL)
+            self._reap()
+
     def close(self) -> None:
         """End whatever runs, and remove what this made. May be called again."""
         if self._closed:
             return
         self._closed = True
-        if self._alive:
-            os.kill(self._pid, signal.SIGKILL)
-            self._reap()
-        self._channel.close()
+        self._kill()
+        self._line.close()
+        self._doors.close()
         if self._watch is not None:
             self._watch.close()
         self._group.remove()
@@ -264,7 +321,9 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
             channel.send(b"in")  # if it fell, its last words say why
         if meanwhile is not None:
             meanwhile()
-        told = _await_ready(channel)
+        told, received = await_ready(channel)
+        doors = take_over(plan.net.published if plan.net is not None else (), received)
+        made.callback(doors.close)
         for mount in (*staged.values(), *shown.values()):
             os.close(mount)
         made.pop_all()
@@ -282,7 +341,7 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
     pairs.append(("cgroup", " ".join(group.facts) or "none"))
     pairs.append(("mounts", hashlib.sha256(repr(tree.steps).encode("utf-8", "surrogateescape")).hexdigest()))
     return Sandbox(
-        plan=plan, pid=pid, channel=channel, group=group, watch=watch, terminal=terminal,
+        plan=plan, pid=pid, line=Line(channel), group=group, watch=watch, doors=doors, terminal=terminal,
         facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
     )  # fmt: skip
 
@@ -329,22 +388,3 @@ def _need(plan: SandboxPlan, degraded: list[str], kept: bool, what: str, fix: st
     if not plan.allow_degraded:
         raise BoundaryError(what, hint=fix)
     degraded.append(what)
-
-
-def _await_ready(channel: socket.socket) -> list[str]:
-    try:
-        message = channel.recv(1 << 16)
-    except ConnectionResetError:
-        # It fell before it read our last word; its own last words wait behind this error.
-        message = channel.recv(1 << 16)
-    text = message[1:].decode("utf-8", "surrogateescape")
-    if message[:1] == b"R":
-        return text.split("\0")
-    kind, what, hint = [*text.split("\0"), "", "", ""][:3]
-    if kind == "input":
-        raise InputError(what, hint=hint)
-    if kind == "overlay":
-        raise OverlayError(what, hint=hint)
-    raise BoundaryError(
-        what or "the sandbox's first process ended early", hint=hint or "run `interlock doctor`"
-    )

@@ -16,6 +16,7 @@ class Terminal:
         self.taken = taken
         self.shared = shared
         self._job = 0
+        self._lender = 0
 
     @classmethod
     def find(cls) -> "Terminal":
@@ -56,6 +57,40 @@ class Terminal:
             with contextlib.suppress(OSError):
                 if os.tcgetpgrp(0) == os.getpgrp():
                     _give(self._job)
+
+    def borrow(self) -> None:
+        """Take the terminal from the command while it stands still, whichever of its groups has it."""
+        if not self.taken or self._lender:
+            return
+        with contextlib.suppress(OSError):
+            holder = os.tcgetpgrp(0)
+            if holder != os.getpgrp() and not _is_neighbour(holder):
+                self._lender = holder
+                _give(os.getpgrp())
+
+    def give_back(self) -> None:
+        """Give a borrowed terminal back, if it is still ours to give."""
+        lender, self._lender = self._lender, 0
+        if lender:
+            with contextlib.suppress(OSError):
+                if os.tcgetpgrp(0) == os.getpgrp():
+                    _give(lender)
+
+
+def _is_neighbour(group: int) -> bool:
+    """Say whether a process group is one of our own pid namespace (a shell's), not of a sandbox below it."""
+    try:
+        return _depth(group) <= _depth(os.getpid())
+    except OSError:
+        return False  # its leader is gone: a shell's would not be
+
+
+def _depth(pid: int) -> int:
+    with open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"NSpid:"):
+                return len(line.split())
+    return 0
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -42,6 +42,10 @@ def main(words: list[str]) -> int:
                 "run": folder.run_id,
                 "committed": resolution.committed,
                 "refused": [place for _id, place, _exception in resolution.refusals],
+                "sent": [
+                    {"effect": effect_id, "url": url, "outcome": response.outcome.value}
+                    for effect_id, url, response in resolution.sent
+                ],
                 "skipped": list(resolution.skipped),
                 "held": resolution.held,
                 "fault": resolution.fault,
@@ -52,6 +56,8 @@ def main(words: list[str]) -> int:
         print(f"{resolution.committed} committed, {len(resolution.refusals)} refused")
         for _id, place, exception in resolution.refusals:
             print(f"refused {safe(place)}: {safe(exception.rationale)}")
+        for effect_id, url, response in resolution.sent:
+            print(f"sent {effect_id} {safe(url)}: {response.outcome.value}, status {response.status}")
         for place in resolution.skipped:
             print(f"not merged (no regular file, folder or link): {safe(place)}")
         if resolution.fault:

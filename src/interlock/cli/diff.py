@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
+    from interlock.model.effects import Effect
     from interlock.runtime.folders import RunFolder
 
 
@@ -51,6 +52,16 @@ def main(words: list[str]) -> int:
             if not arguments.stat:
                 for line in staging.unified_diff(root, change).splitlines():
                     print(_coloured(ink, line))
+    for effect in () if folder.sealed else _parked(folder):
+        if selection and not {effect.id, effect.object} & set(selection):
+            continue
+        found.append({"operation": effect.operation, "place": effect.object, "effect": effect.id})
+        if arguments.json:
+            continue
+        print(ink.strong(f"{effect.id:<10} {effect.operation} {safe(effect.object)}"))
+        if not arguments.stat and effect.request is not None and effect.request.body_text:
+            for line in effect.request.body_text.splitlines():
+                print(ink.good("+" + safe(line)))
     if arguments.json:
         print_json(found)
     if not found:
@@ -58,6 +69,16 @@ def main(words: list[str]) -> int:
             "nothing is staged" + (" any more: the run is closed" if folder.sealed else ""), file=sys.stderr
         )
     return 1 if found else 0
+
+
+def _parked(folder: RunFolder) -> tuple[Effect, ...]:
+    """Return the requests that wait for the scope's end."""
+    from interlock.runtime import history, sending
+    from interlock.runtime.folders import NET_FOLDER
+
+    if not os.path.isdir(folder.at(NET_FOLDER, sending.PARKED)):
+        return ()
+    return tuple(item.effect for item in history.read(folder.path).state.parked)
 
 
 def _coloured(ink: Ink, line: str) -> str:
@@ -70,7 +91,7 @@ def _coloured(ink: Ink, line: str) -> str:
 
 
 def select(folder: RunFolder, paths: list[str]) -> tuple[str, ...]:
-    """Return the places that paths name: relative to the workspace, absolute, or `root:path`.
+    """Return what the words name: paths relative to the workspace or absolute, `root:path`, effect ids, URLs.
 
     Raises: InputError for a path outside every staged folder.
     """
@@ -80,6 +101,9 @@ def select(folder: RunFolder, paths: list[str]) -> tuple[str, ...]:
     prefixes = tuple(f"{item.name}:" for item in folder.folders)
     places = []
     for path in paths:
+        if "://" in path or (path[:1] == "e" and path[1:].isdecimal() and not os.path.lexists(path)):
+            places.append(path)
+            continue
         if path.startswith(prefixes):
             places.append(path.rstrip("/"))
             continue

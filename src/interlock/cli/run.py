@@ -186,6 +186,13 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
         lines.append(f"{ink.decision('refuse')} {effect_id} {safe(place)}: {safe(exception.rationale)}")
     if len(resolution.refusals) > 20:
         lines.append(f"… and {len(resolution.refusals) - 20} more: interlock show {outcome.run_id}")
+    if resolution.turned_away:
+        lines.append(
+            f"{ink.decision('refuse')} {len(resolution.turned_away)} requests, and told the command: "
+            f"interlock show {outcome.run_id}"
+        )
+    for effect_id, url, response in resolution.sent:
+        lines.append(f"sent {effect_id} {safe(url)}: {response.outcome.value}, status {response.status}")
     for place in resolution.skipped:
         lines.append(f"not merged (no regular file, folder or link): {safe(place)}")
     if resolution.fault:
@@ -226,6 +233,11 @@ def _summary(outcome: RunOutcome) -> dict[str, object]:
                 "rationale": exception.rationale,
             }
             for effect_id, place, exception in resolution.refusals
+        ],
+        "requests_refused": len(resolution.turned_away),
+        "sent": [
+            {"effect": effect_id, "url": url, "outcome": response.outcome.value, "status": response.status}
+            for effect_id, url, response in resolution.sent
         ],
         "held": resolution.held,
         "stuck": resolution.stuck,

@@ -92,7 +92,10 @@ def _print(story: RunStory, *, everything: bool) -> None:
         print(f"{ink.strong('read')}      {len(unique)} places")
     for place in unique if everything else ():
         print(f"          {safe(place)}")
-    for fate in (Fate.REFUSED, Fate.HELD, Fate.DISCARDED, Fate.COMMITTED):
+    for traffic in story.unreadable if everything else story.unreadable[:FOLD]:
+        times = f" ({traffic.count} times)" if traffic.count > 1 else ""
+        print(ink.warn(f"unread    {safe(traffic.host)}:{traffic.port}: {safe(traffic.reason)}{times}"))
+    for fate in Fate:
         records = story.with_fate(fate)
         if not records:
             continue
@@ -115,9 +118,13 @@ def _print_effect(ink: Ink, record: EffectStory) -> None:
         print(ink.faint(f"        {safe(record.verdict.reason)}"))
     if record.resolved_by:
         print(ink.faint(f"        {safe(record.resolved_by)}: {safe(record.resolution)}"))
+    if record.response is not None and record.response.detail:
+        print(ink.faint(f"        {safe(record.response.detail)}"))
 
 
 def _document(story: RunStory) -> dict[str, object]:
+    from interlock.monitor.codec import plain
+
     return {
         "run": story.folder.run_id,
         "phase": story.phase.value,
@@ -132,6 +139,7 @@ def _document(story: RunStory) -> dict[str, object]:
         "reads": list(dict.fromkeys(story.reads)),
         "reads_lost": story.lost,
         "nodes": story.nodes,
+        "unreadable_traffic": [plain(item) for item in story.unreadable],
         "effects": [document(record) for record in story.effects.values()],
     }
 
@@ -151,4 +159,5 @@ def document(record: EffectStory) -> dict[str, object]:
         "resolved_by": record.resolved_by,
         "resolution": record.resolution,
         "node": record.node,
+        "response": plain(record.response),
     }

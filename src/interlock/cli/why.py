@@ -21,7 +21,7 @@ def main(words: list[str]) -> int:
         "0; 2 no such effect; 4 the ledger is damaged.",
     )
     form.add_argument("run", metavar="RUN", help="a run's id, the end of one, or `last`")
-    form.add_argument("effect", metavar="EFFECT", help="an effect's id (e3) or its path")
+    form.add_argument("effect", metavar="EFFECT", help="an effect's id (e3), its path or its URL")
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
     from interlock.runtime import folders
@@ -79,6 +79,11 @@ def _print(record: EffectStory) -> None:
         )
     if record.resolved_by:
         print(f"  {safe(record.resolved_by)}: {safe(record.resolution)}")
+    response = record.response
+    if response is not None:
+        print(f"  answer: {response.outcome.value}, status {response.status}, {response.size_bytes:,} bytes")
+        if response.detail:
+            print(f"    {safe(response.detail)}")
     exception = record.exception
     if exception is not None:
         print(f"  told to the agent: {safe(exception.rationale)}")

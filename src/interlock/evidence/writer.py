@@ -265,6 +265,23 @@ class LedgerWriter:
         self._signed = count
         self._signatures += 1
 
+    def harden(self) -> None:
+        """Make everything so far survive a loss of power, without the note that a barrier leaves for witnesses.
+
+        Raises: IntegrityError, if the disk fails: then nothing may leave.
+        """
+        self.sign()
+        if not self._opened_durable:
+            # A new file also needs its folder on the disk.
+            self.barrier()
+            return
+        try:
+            for descriptor in self._files.values():
+                os.fdatasync(descriptor)
+        except OSError as error:
+            self._broken = "reach the disk"
+            raise _failed("reach the disk", error) from error
+
     def barrier(self) -> None:
         """Make everything so far durable, signed, before something irreversible leaves.
 

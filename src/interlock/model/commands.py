@@ -20,10 +20,60 @@ class ListChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Put the deferred effects of the scope to the oracle; answer with `OracleAnswered`."""
+    """Put deferred effects to the oracle; answer with `OracleAnswered`.
+
+    Takes: `now`, whether the command still runs and waits for the answer.
+    """
 
     oracle: str
     deferred: tuple[tuple[Effect, Verdict], ...]
+    now: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetPass:
+    """Let a held request or message leave, once its intent is durable.
+
+    Takes: `durable`, whether it must survive a loss of power (it changes something out there), or the fall
+    of the monitor alone (it reads).
+    """
+
+    effect_id: str
+    durable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAway:
+    """Tell the agent that its request never leaves."""
+
+    effect_id: str
+    object: str
+    exception: SemanticException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Park:
+    """Keep a request for the scope's end and give the agent a placeholder."""
+
+    effect_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerInside:
+    """Answer a request to the boundary itself.
+
+    Takes: `subject`, the parked request whose answer is wanted, `""` for the notices.
+    """
+
+    effect_id: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """Send a parked request that was released; answer with `ResponseReceived`."""
+
+    effect_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +85,7 @@ class RecordIntent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Merge the released effects into the host and drop the rest.
+    """Merge the released changes of files into the host and drop the rest.
 
     Holds: given only after `IntentRecorded` of the same effects (the law: no effect leaves before its
     intent is durable). Answer with `ScopeCommitted` or `CommitFailed`.
@@ -69,4 +119,19 @@ class Seal:
     outcome: str
 
 
-Command = Append | ListChanges | Ask | RecordIntent | Commit | Discard | Notify | Hold | Seal
+Command = (
+    Append
+    | ListChanges
+    | Ask
+    | LetPass
+    | TurnAway
+    | Park
+    | AnswerInside
+    | Send
+    | RecordIntent
+    | Commit
+    | Discard
+    | Notify
+    | Hold
+    | Seal
+)

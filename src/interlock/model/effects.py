@@ -5,6 +5,7 @@ from enum import Enum
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
 from interlock.model.records import dataclass
+from interlock.model.requests import NetMessage, NetRequest
 
 
 class Channel(Enum):
@@ -127,9 +128,10 @@ class Effect:
     """A proposed effect, ready to be decided.
 
     Takes: `id`, `e1`, `e2` … in order of proposal; `operation`, e.g. `file.create`,
-    `file.delete`, `net.post`; `object`, a place or URL as text; `steering`, the values that need
+    `file.delete`, `net.write`; `object`, a place or URL as text; `steering`, the values that need
     a derivation; `carried`, the level of the data it carries; `clearance`, what its destination may
-    hold; `change`, for file effects.
+    hold; `change`, for file effects; `request`, for net effects, of a message the one that opened its
+    stream; `message`, for `net.message` alone.
     """
 
     id: str
@@ -142,3 +144,5 @@ class Effect:
     clearance: Confidentiality
     facets: tuple[Facet, ...] = ()
     change: FileChange | None = None
+    request: NetRequest | None = None
+    message: NetMessage | None = None

@@ -9,6 +9,7 @@ from enum import Enum
 from interlock.model.effects import FileChange
 from interlock.model.places import Place, Root
 from interlock.model.records import dataclass
+from interlock.model.requests import NetMessage, NetRequest, NetResponse
 from interlock.model.verdicts import Decision
 
 
@@ -104,6 +105,41 @@ class ActivityLost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestMade:
+    """The command wants a request to leave; the boundary has read it and holds it."""
+
+    request: NetRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageMade:
+    """The command wants a part of an open stream to leave; the boundary holds it."""
+
+    message: NetMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseReceived:
+    """A request that left has come to its end."""
+
+    effect_id: str
+    response: NetResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficRefused:
+    """Traffic could not be read, so it went nowhere and was no effect.
+
+    Takes: `count`, how often the same was seen since it was last told.
+    """
+
+    host: str
+    port: int
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandExited:
     """The command ended and its whole process tree is gone.
 
@@ -136,13 +172,15 @@ class Answer:
 class OracleAnswered:
     """An oracle answered a question, or failed (`answers` empty, `fault` says why): refuse.
 
-    Takes: `leave_open`, whether the scope is held for later instead of resolved.
+    Takes: `leave_open`, whether the scope is held for later instead of resolved; `asked`, the effects that were
+    asked about while the command runs, empty for the scope at its end.
     """
 
     oracle: str
     answers: tuple[Answer, ...]
     fault: str = ""
     leave_open: bool = False
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +192,7 @@ class IntentRecorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeCommitted:
-    """Every released effect is visible on the host; the rest is dropped."""
+    """Every released change of files is visible on the host; the rest is dropped."""
 
     applied: tuple[str, ...]
 
@@ -219,6 +257,10 @@ Event = (
     | BoundaryStood
     | ActivityObserved
     | ActivityLost
+    | RequestMade
+    | MessageMade
+    | ResponseReceived
+    | TrafficRefused
     | CommandExited
     | ChangesListed
     | OracleAnswered

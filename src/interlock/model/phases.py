@@ -21,6 +21,8 @@ class Phase(Enum):
     INTENDED = "intended"
     """The intent is on its way to the disk."""
     COMMITTING = "committing"
+    SENDING = "sending"
+    """The files are merged; the parked requests leave, one after the other."""
     DISCARDING = "discarding"
     STUCK = "stuck"
     """A commit began and is neither done nor undone. Not a failure: it waits for recovery."""
@@ -34,6 +36,11 @@ ALLOWED: dict[Phase, frozenset[type]] = {
         {
             ev.ActivityObserved,
             ev.ActivityLost,
+            ev.RequestMade,
+            ev.MessageMade,
+            ev.ResponseReceived,
+            ev.TrafficRefused,
+            ev.OracleAnswered,
             ev.CommandExited,
             ev.Interrupted,
             ev.Faulted,
@@ -50,6 +57,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
     Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested}),
     Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted}),
     Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.Faulted}),
+    Phase.SENDING: frozenset({ev.ResponseReceived, ev.Resumed, ev.DiscardRequested, ev.Faulted}),
     Phase.DISCARDING: frozenset({ev.ScopeDiscarded, ev.Faulted, ev.DiscardRequested}),
     Phase.STUCK: frozenset({ev.ScopeCommitted, ev.CommitFailed}),
     Phase.CLOSED: frozenset(),
@@ -57,4 +65,5 @@ ALLOWED: dict[Phase, frozenset[type]] = {
 """The events that may come in each phase; any other is a fault of the runtime or a forged ledger.
 
 `Resumed` in a phase of work is what recovery says after a crash in that phase. After a crash in `INTENDED`
-or `COMMITTING` the write-ahead log decides first, so `ScopeCommitted` or `CommitFailed` comes."""
+or `COMMITTING` the write-ahead log decides first, so `ScopeCommitted` or `CommitFailed` comes; after one in
+`SENDING` the request that was under way is `unknown`, and never sent again."""

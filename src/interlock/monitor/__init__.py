@@ -2,7 +2,8 @@
 
 from interlock.monitor.codec import event_from_payload, event_payload, is_event
 from interlock.monitor.state import Decided, State
-from interlock.monitor.step import ProtocolError, step
+from interlock.monitor.step import step
+from interlock.monitor.writing import ProtocolError
 
 __all__ = [
     "Decided",

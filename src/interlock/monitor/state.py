@@ -14,12 +14,27 @@ from interlock.policy import Knowledge, Policy
 class Decided:
     """An effect with its verdict and the node that recorded it.
 
-    Takes: `node`, the seq of the deciding check (parent of what follows: deferred, blocked, resolution).
+    Takes: `node`, the seq of the deciding check (parent of what follows: deferred, blocked, resolution);
+    `call`, the seq of the node that proposed it.
     """
 
     effect: Effect
     verdict: Verdict
     node: int
+    call: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A request that holds a placeholder: what the placeholder stands for is settled first.
+
+    Takes: `subjects`, the parked requests that it hangs on; `inside`, whether it asks the boundary itself for the
+    answer of one.
+    """
+
+    item: Decided
+    subjects: tuple[str, ...]
+    inside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +42,10 @@ class State:
     """Where a run stands after the events so far.
 
     Holds: `batches` are the decided effects of the current listing, in order of proposal; `released`, while
-    a commit is under way, are the effects it merges; `refused` are the final refusals of this listing.
+    a commit is under way, are the effects it merges and sends; `refused` are the final refusals of this listing.
+    Of the network: `flying` have left and are not yet answered; `opened` wait for an oracle while the command runs;
+    `parked` wait for the scope's end; `resolving` are those of them that the oracle is asked about in mid-run,
+    `sending` those that leave now, in order; `waiting` hang on a parked one.
     """
 
     phase: Phase = Phase.NEW
@@ -45,29 +63,36 @@ class State:
     apm_node: int = 0
     proposed: int = 0
     batches: tuple[tuple[Decided, ...], ...] = ()
+    latest: Decided | None = None
+    """What the last request or message came to."""
+    flying: tuple[Decided, ...] = ()
+    opened: tuple[Decided, ...] = ()
+    parked: tuple[Decided, ...] = ()
+    resolving: tuple[str, ...] = ()
+    sending: tuple[str, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    turned_away: int = 0
+    """How many requests were refused while the command ran."""
     selection: tuple[str, ...] = ()
     selected: frozenset[str] | None = None
     """The effects to resolve now, with all that they need; None for every one."""
     released: tuple[str, ...] = ()
     refused: tuple[Decided, ...] = ()
     committed: int = 0
-    """How many effects were merged in earlier resolutions of this run."""
+    """How many effects were merged or sent so far."""
     exit_code: int = -1
     exit_signal: int = 0
     interruption: str = ""
     discarding: bool = False
 
     def decided(self) -> tuple[Decided, ...]:
-        """Return the effects of the current listing in order of proposal."""
-        return tuple(item for batch in self.batches for item in batch)
+        """Return the effects of the scope: parked requests, then the current listing, in order of proposal."""
+        return (*self.parked, *(item for batch in self.batches for item in batch))
 
     def with_decision(self, decision: Decision) -> tuple[Decided, ...]:
-        """Return the selected effects of the current listing that have this decision."""
+        """Return the selected effects of the scope that have this decision."""
         return tuple(
-            item
-            for batch in self.batches
-            for item in batch
-            if item.verdict.decision is decision and self.selects(item.effect)
+            item for item in self.decided() if item.verdict.decision is decision and self.selects(item.effect)
         )
 
     def selects(self, effect: Effect) -> bool:
@@ -75,9 +100,10 @@ class State:
         return self.selected is None or effect.id in self.selected
 
     def names(self, effect: Effect) -> bool:
-        """Tell whether the selection names the effect's place or a folder above it."""
+        """Tell whether the selection names the effect: its id, its place or URL, or a folder above it."""
         return any(
-            effect.object == wanted or wanted.endswith(":") or effect.object.startswith(wanted + "/")
+            wanted in (effect.id, effect.object)
+            or (effect.object.startswith(wanted) and wanted.endswith(":"))
+            or effect.object.startswith(wanted + "/")
             for wanted in self.selection
-            if effect.object.startswith(wanted)
         )

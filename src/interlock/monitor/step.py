@@ -14,50 +14,16 @@ from typing import assert_never
 from interlock import policy as rules
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.errors import InterlockError
-from interlock.model.nodes import Node, NodeKind
+from interlock.model.effects import Channel
+from interlock.model.nodes import NodeKind
 from interlock.model.phases import ALLOWED, Phase
-from interlock.model.verdicts import Decision, Guard, SemanticException, Verdict
+from interlock.model.verdicts import Decision
+from interlock.monitor import traffic
 from interlock.monitor.closure import needs_of, unmet, with_needed
-from interlock.monitor.codec import event_payload, plain
+from interlock.monitor.codec import event_payload
 from interlock.monitor.exceptions import refused_by_oracle, refused_with
 from interlock.monitor.state import Decided, State
-
-Commands = tuple[cmd.Command, ...]
-
-
-class ProtocolError(InterlockError):
-    """An event came in a phase where it cannot come: a fault of the runtime, or a forged ledger."""
-
-    code = "protocol"
-
-
-class _Writing:
-    """Nodes of one step, numbered from the state's next position."""
-
-    def __init__(self, state: State) -> None:
-        self.seq = state.next_seq
-        self.commands: list[cmd.Command] = []
-
-    def node(
-        self,
-        kind: NodeKind,
-        parent: int | None,
-        actor: str,
-        payload: dict[str, object],
-        verdict: str = "",
-    ) -> int:
-        seq = self.seq
-        self.seq += 1
-        self.commands.append(
-            cmd.Append(
-                node=Node(seq=seq, kind=kind, parent=parent, actor=actor, payload=payload, verdict=verdict)
-            )
-        )
-        return seq
-
-    def then(self, *commands: cmd.Command) -> Commands:
-        return (*self.commands, *commands)
+from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node, check_nodes
 
 
 def step(state: State, event: ev.Event) -> tuple[State, Commands]:
@@ -79,10 +45,20 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
             return _boundary_stood(state, event)
         case ev.ActivityObserved() | ev.ActivityLost():
             return _activity(state, event)
+        case ev.RequestMade():
+            return traffic.request_made(state, event)
+        case ev.MessageMade():
+            return traffic.message_made(state, event)
+        case ev.ResponseReceived():
+            return _response_received(state, event)
+        case ev.TrafficRefused():
+            return traffic.traffic_refused(state, event)
         case ev.CommandExited():
             return _command_exited(state, event)
         case ev.ChangesListed():
             return _changes_listed(state, event)
+        case ev.OracleAnswered() if state.phase is Phase.RUNNING:
+            return traffic.answered(state, event)
         case ev.OracleAnswered():
             return _oracle_answered(state, event)
         case ev.IntentRecorded():
@@ -105,7 +81,7 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
 
 
 def _task_given(state: State, event: ev.TaskGiven) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     node = out.node(NodeKind.PROMPT, None, "principal", event_payload(event))
     return replace(
         state,
@@ -123,7 +99,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
     if sha256(event.policy_text.encode()).hexdigest() != event.policy_digest:
         raise ProtocolError("the policy's digest is not that of its text")
     policy = rules.load_policy(event.policy_text, filename=event.policy_name)
-    out = _Writing(state)
+    out = Writing(state)
     node = out.node(NodeKind.APM, state.root_node, "monitor", event_payload(event))
     return replace(
         state,
@@ -141,7 +117,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
 def _activity(state: State, event: ev.ActivityObserved | ev.ActivityLost) -> tuple[State, Commands]:
     assert state.policy is not None
     assert state.knowledge is not None
-    out = _Writing(state)
+    out = Writing(state)
     node = out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
     if isinstance(event, ev.ActivityObserved):
         knowledge = state.knowledge.with_reads(state.policy, event.reads, node)
@@ -151,25 +127,38 @@ def _activity(state: State, event: ev.ActivityObserved | ev.ActivityLost) -> tup
 
 
 def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
-    return _listing(replace(state, next_seq=out.seq, exit_code=event.code, exit_signal=event.signal), out)
+    state = traffic.ended(replace(state, exit_code=event.code, exit_signal=event.signal), out)
+    return _listing(state, out)
 
 
-def _listing(state: State, out: _Writing) -> tuple[State, Commands]:
-    state = replace(state, phase=Phase.LISTING, next_seq=out.seq, batches=(), released=(), refused=())
+def _listing(state: State, out: Writing) -> tuple[State, Commands]:
+    state = replace(
+        state,
+        phase=Phase.LISTING,
+        next_seq=out.seq,
+        batches=(),
+        released=(),
+        refused=(),
+        flying=(),
+        opened=(),
+        resolving=(),
+        sending=(),
+        waiting=(),
+    )
     return state, out.then(cmd.ListChanges())
 
 
 def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Commands]:
     assert state.policy is not None
     assert state.knowledge is not None
-    out = _Writing(state)
+    out = Writing(state)
     if event.changes:
         effects = rules.characterise(state.policy, state.knowledge, event.changes, state.proposed + 1)
         verdicts = rules.decide(state.policy, state.knowledge, effects)
         call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
-        deciding = _check_nodes(out, call, verdicts)
+        deciding = check_nodes(out, call, verdicts)
         batch = tuple(
             Decided(effect=effect, verdict=verdict, node=deciding[verdict.effect_id])
             for effect, verdict in zip(effects, verdicts, strict=True)
@@ -186,7 +175,7 @@ def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Comma
                 )
         for item in refused:
             assert item.verdict.exception is not None
-            _blocked_node(out, item, item.verdict.exception)
+            blocked_node(out, item, item.verdict.exception)
         state = replace(
             state,
             next_seq=out.seq,
@@ -202,64 +191,7 @@ def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Comma
     return _scope_ready(state, out)
 
 
-def _check_nodes(out: _Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[str, int]:
-    """Write one check node a guard for the batch; return effect id -> seq of its deciding check.
-
-    Effects on which a guard said the same share one finding: 100,000 staged files are a few hundred nodes and
-    not 100,000 (ADR-0006).
-    """
-    deciding: dict[str, int] = {}
-    for guard in Guard:
-        findings: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
-        derivations: list[object] = []
-        for verdict in verdicts:
-            for check in verdict.checks:
-                if check.guard is guard:
-                    findings.setdefault((check.outcome.value, check.rules, check.reason), []).append(
-                        verdict.effect_id
-                    )
-            if guard is Guard.PROVENANCE:
-                derivations += [
-                    {"effect": verdict.effect_id, **_record(item)} for item in verdict.derivations
-                ]
-        if not findings:
-            continue
-        payload: dict[str, object] = {
-            "guard": guard.value,
-            "findings": [
-                {"outcome": outcome, "rules": list(rules), "reason": reason, "effects": effects}
-                for (outcome, rules, reason), effects in findings.items()
-            ],
-        }
-        if derivations:
-            payload["derivations"] = derivations
-        decisions = {v.decision.value for v in verdicts if v.checks and v.checks[-1].guard is guard}
-        seq = out.node(
-            NodeKind.CHECK, call, "monitor", payload, verdict=decisions.pop() if len(decisions) == 1 else ""
-        )
-        for verdict in verdicts:
-            if verdict.checks and verdict.checks[-1].guard is guard:
-                deciding[verdict.effect_id] = seq
-    return deciding
-
-
-def _record(value: object) -> dict[str, object]:
-    record = plain(value)
-    assert isinstance(record, dict)
-    return record
-
-
-def _blocked_node(out: _Writing, item: Decided, exception: SemanticException) -> None:
-    out.node(
-        NodeKind.BLOCKED,
-        item.node,
-        "monitor",
-        {"effect": item.effect.id, "object": item.effect.object, "exception": _record(exception)},
-        verdict=Decision.REFUSE.value,
-    )
-
-
-def _scope_ready(state: State, out: _Writing) -> tuple[State, Commands]:
+def _scope_ready(state: State, out: Writing) -> tuple[State, Commands]:
     """All effects are decided: resolve the scope, or leave it open."""
     if state.selection:
         items = state.decided()
@@ -276,7 +208,7 @@ def _scope_ready(state: State, out: _Writing) -> tuple[State, Commands]:
 
 
 def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     parent = state.apm_node
     out.node(NodeKind.RESOLUTION, parent, f"oracle:{event.oracle}", event_payload(event))
     if event.leave_open:
@@ -293,15 +225,15 @@ def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Com
             released.append(item.effect.id)
             continue
         reason = event.fault or (given.reason if given is not None else "no answer")
-        exception = refused_by_oracle(item.effect, item.verdict, event.oracle, reason)
+        exception = refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
         verdict = replace(item.verdict, decision=Decision.REFUSE, exception=exception)
         refused.append(replace(item, verdict=verdict))
-        _blocked_node(out, item, exception)
+        blocked_node(out, item, exception)
     state = replace(state, next_seq=out.seq, refused=(*state.refused, *refused))
     return _resolve(state, out, released=tuple(released))
 
 
-def _resolve(state: State, out: _Writing, released: tuple[str, ...]) -> tuple[State, Commands]:
+def _resolve(state: State, out: Writing, released: tuple[str, ...]) -> tuple[State, Commands]:
     """Commit what policy and oracle released, as one; with nothing to commit, drop the staged copy."""
     chosen = set(released)
     chosen |= {item.effect.id for item in state.with_decision(Decision.RELEASE)}
@@ -313,7 +245,7 @@ def _resolve(state: State, out: _Writing, released: tuple[str, ...]) -> tuple[St
             exception = refused_with(item.effect, fallen[item.effect.id])
             verdict = replace(item.verdict, decision=Decision.REFUSE, exception=exception)
             refused.append(replace(item, verdict=verdict))
-            _blocked_node(out, item, exception)
+            blocked_node(out, item, exception)
     state = replace(state, next_seq=out.seq, refused=(*state.refused, *refused))
     everything = tuple(
         item.effect.id for item in items if item.effect.id in chosen and item.effect.id not in fallen
@@ -332,7 +264,7 @@ def _resolve(state: State, out: _Writing, released: tuple[str, ...]) -> tuple[St
     )
 
 
-def _nothing_to_commit(state: State, out: _Writing) -> tuple[State, Commands]:
+def _nothing_to_commit(state: State, out: Writing) -> tuple[State, Commands]:
     if state.selection:
         return replace(state, phase=Phase.HELD, selection=(), selected=None, next_seq=out.seq), out.then(
             cmd.Hold()
@@ -357,17 +289,54 @@ def _notices(state: State) -> Commands:
 def _intent_recorded(state: State, event: ev.IntentRecorded) -> tuple[State, Commands]:
     if event.released != state.released:
         raise ProtocolError("the recorded intent is not the one that was asked for")
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.RESOLUTION, state.apm_node, "monitor", event_payload(event))
-    return replace(state, phase=Phase.COMMITTING, next_seq=out.seq), out.then(
-        cmd.Commit(released=state.released)
+    files = _of_channel(state, Channel.FILE)
+    if not files:
+        return _files_done(state, out)
+    return replace(state, phase=Phase.COMMITTING, next_seq=out.seq), out.then(cmd.Commit(released=files))
+
+
+def _of_channel(state: State, channel: Channel) -> tuple[str, ...]:
+    """Return the released effects of a channel in order."""
+    wanted = set(state.released)
+    return tuple(
+        item.effect.id
+        for item in state.decided()
+        if item.effect.id in wanted and item.effect.channel is channel
     )
 
 
+def _files_done(state: State, out: Writing) -> tuple[State, Commands]:
+    """Files first, then the parked requests in their order (DESIGN §7)."""
+    sending = _of_channel(state, Channel.NET)
+    if not sending:
+        return _scope_done(state, out)
+    return replace(state, phase=Phase.SENDING, sending=sending, next_seq=out.seq), out.then(
+        cmd.Send(effect_id=sending[0])
+    )
+
+
+def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:
+    if event.effect_id not in state.sending[:1]:
+        return traffic.response_received(state, event)
+    out = Writing(state)
+    state = traffic.sent(state, out, event)
+    if state.sending:
+        return replace(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
+    if state.phase is Phase.RUNNING:
+        return traffic.go_on(state, out)
+    return _scope_done(state, out)
+
+
 def _scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
-    state = replace(state, next_seq=out.seq, committed=state.committed + len(event.applied))
+    return _files_done(replace(state, committed=state.committed + len(event.applied)), out)
+
+
+def _scope_done(state: State, out: Writing) -> tuple[State, Commands]:
+    state = replace(state, next_seq=out.seq)
     if state.selection:
         return replace(state, phase=Phase.HELD, selection=(), selected=None, released=()), out.then(
             *_notices(state), cmd.Hold()
@@ -376,7 +345,7 @@ def _scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Com
 
 
 def _commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     if event.rolled_back:
         state = replace(state, phase=Phase.HELD, released=(), selection=(), selected=None, next_seq=out.seq)
@@ -387,7 +356,7 @@ def _commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Command
 
 
 def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
     outcome = "discarded" if state.discarding else "committed" if state.committed else "nothing-committed"
     out.node(
@@ -400,7 +369,7 @@ def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Com
             "exit_signal": state.exit_signal,
             "interruption": state.interruption,
             "committed": state.committed,
-            "refused": len(state.refused),
+            "refused": len(state.refused) + state.turned_away,
         },
     )
     return replace(state, phase=Phase.CLOSED, next_seq=out.seq), out.then(cmd.Seal(outcome=outcome))
@@ -408,16 +377,16 @@ def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Com
 
 def _interrupted(state: State, event: ev.Interrupted) -> tuple[State, Commands]:
     """Stop here: what is staged is kept, and nothing of it leaves without a later word of the principal."""
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
-    state = replace(state, next_seq=out.seq, interruption=event.trigger)
+    state = replace(traffic.ended(state, out), next_seq=out.seq, interruption=event.trigger)
     if state.phase is Phase.ASKED:
         return _nothing_to_commit(replace(state, selection=(), selected=None), out)
     return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
 
 
 def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
     interruption = state.interruption
     if not interruption and state.phase is not Phase.HELD:
@@ -432,22 +401,31 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
     )
     if state.policy is None:
         return _nothing_to_commit(replace(state, selection=(), selected=None), out)
+    if state.phase is Phase.SENDING:
+        # Cut off among the parked requests: what was released still leaves, each at most once.
+        return state, out.then(cmd.Send(effect_id=state.sending[0]))
     return _listing(state, out)
 
 
 def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State, Commands]:
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
     return replace(
-        state, phase=Phase.DISCARDING, discarding=True, selection=(), selected=None, next_seq=out.seq
+        state,
+        phase=Phase.DISCARDING,
+        discarding=True,
+        selection=(),
+        selected=None,
+        sending=(),
+        next_seq=out.seq,
     ), out.then(cmd.Discard())
 
 
 def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
     """Fail closed: nothing that is undecided leaves; what is staged is kept for the principal."""
-    out = _Writing(state)
+    out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
-    state = replace(state, next_seq=out.seq, interruption=f"fault in {event.where}")
+    state = replace(traffic.ended(state, out), next_seq=out.seq, interruption=f"fault in {event.where}")
     match state.phase:
         case Phase.ASKED:
             return _nothing_to_commit(replace(state, selection=(), selected=None), out)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from interlock.model.effects import Effect, FileChange, FileStamp, FileType, Hazard
 from interlock.model.errors import InterlockError
+from interlock.model.requests import Credential, NetMessage, NetRequest
 from interlock.model.verdicts import CheckOutcome
 from interlock.oracle.listing import Item
 from interlock.oracle.shown import shown
@@ -22,12 +23,19 @@ _OUTCOMES = {
     CheckOutcome.BLOCK: "blocks",
     CheckOutcome.UNDECIDED: "cannot vouch",
 }
+_CREDENTIALS = {
+    Credential.BOUND: "with the key that the policy binds to this host",
+    Credential.OWN: "with a key that the command holds",
+    Credential.FOREIGN: "with another key than the one that belongs to this host",
+}
 _DIFF_LINES = 20_000
 
 
 def action(effect: Effect) -> str:
-    """Return what the effect does, shortly: `create` for `file.create`."""
-    return shown(effect.operation.removeprefix("file."))
+    """Return what the effect does, shortly: `create` for `file.create`, `POST` for a request."""
+    if effect.request is not None:
+        return shown(effect.request.method)
+    return shown(effect.operation.removeprefix("file.").removeprefix("net."))
 
 
 def reasons(item: Item) -> list[str]:
@@ -38,6 +46,7 @@ def reasons(item: Item) -> list[str]:
     if change is not None:
         lines.extend(_outline(change))
         lines.extend(f"{hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
+    lines.extend(_sent(effect.request, effect.message))
     lines.extend(f"{facet.kind}: {facet.reason}" for facet in effect.facets)
     lines.append("waits: " + (item.verdict.reason or "nothing vouches for it"))
     return [shown(line) for line in lines]
@@ -54,6 +63,9 @@ def explanation(item: Item) -> list[str]:
         lines.append(f"  before: {_stamp(change.before)}")
         lines.append(f"  after: {_stamp(change.after)}")
         lines.extend(f"  {hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
+    lines.extend(f"  {line}" for line in _sent(effect.request, effect.message))
+    if effect.request is not None:
+        lines.extend(f"  {name}: {value}" for name, value in effect.request.headers)
     lines.extend(f"  {facet.kind}: {facet.reason}" for facet in effect.facets)
     lines.extend(f"  depends on {value.role}: {value.text}" for value in effect.steering)
     if effect.carried > effect.clearance:
@@ -97,6 +109,27 @@ def _outline(change: FileChange) -> list[str]:
         lines.append(after.type.value)
     elif after.mode & 0o111 and not (change.before is not None and change.before.mode & 0o111):
         lines.append(f"becomes executable (mode {after.mode:o})")
+    return lines
+
+
+def _sent(request: NetRequest | None, message: NetMessage | None) -> list[str]:
+    """Say what leaves with a request or a message: how much, and whose key."""
+    if message is not None:
+        return [f"{message.size_bytes:,} bytes into the stream of {message.stream}"]
+    if request is None:
+        return []
+    lines = []
+    if request.protocol == "opaque":
+        lines.append("bytes that cannot be read pass both ways")
+    elif request.body_size_bytes < 0:
+        lines.append("a body that goes on after this")
+    elif request.body_size_bytes:
+        unread = "" if request.body_text is not None else ", no text"
+        lines.append(f"{request.body_size_bytes:,} bytes of body{unread}")
+    if request.credential is not Credential.NONE:
+        lines.append(_CREDENTIALS[request.credential])
+    if request.address and request.address != request.host:
+        lines.append(f"at the address {request.address}, which the command chose")
     return lines
 
 

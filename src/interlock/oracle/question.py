@@ -22,12 +22,14 @@ class Question:
     """The deferred effects of one scope, put to an oracle.
 
     Takes: `task`, the principal's words; `deferred`, in order of proposal; `diff`, which gives an
-    effect's unified diff as text and may raise.
+    effect's unified diff, or a request's body, as text and may raise; `now`, whether the command still runs and
+    waits for the answer, so that nothing can be left for later.
     """
 
     task: str
     deferred: tuple[tuple[Effect, Verdict], ...]
     diff: Callable[[Effect], str]
+    now: bool = False
 
 
 class Oracle(Protocol):

@@ -85,7 +85,8 @@ class Review:
         """Return the first screen."""
         count = len(self.items)
         what = "1 effect of the agent waits" if count == 1 else f"{count:,} effects of the agent wait"
-        lines = wrap(f"Interlock: {what} for you; your files are untouched.", self.screen.width)
+        where = "the agent is stopped until you answer" if self.question.now else "your files are untouched"
+        lines = wrap(f"Interlock: {what} for you; {where}.", self.screen.width)
         if self.question.task:
             lines.append(clip("task: " + shown(self.question.task), self.screen.width))
         return _text([*lines, "", *self._list(State()), ""])

@@ -17,25 +17,37 @@ from interlock.policy.declaration import (
     SensitivePlace,
 )
 from interlock.policy.loading import load_policy
-from interlock.policy.provenance import Knowledge, Source
+from interlock.policy.network import HostPort, HostRule, Network, NetworkLimits, Opaque, Publish, Secret
+from interlock.policy.provenance import Grant, Knowledge, Source
 
 if TYPE_CHECKING:
     from interlock.policy.characterising import characterise
     from interlock.policy.decision import decide, exception_for
     from interlock.policy.executable import judges_content
     from interlock.policy.explaining import explain, template
+    from interlock.policy.net_effects import characterise_message, characterise_request
 
 __all__ = [
     "Environment",
     "FileGlob",
+    "Grant",
+    "HostPort",
+    "HostRule",
     "Knowledge",
     "Limits",
+    "Network",
+    "NetworkLimits",
+    "Opaque",
     "Party",
     "Policy",
+    "Publish",
     "SandboxChoices",
+    "Secret",
     "SensitivePlace",
     "Source",
     "characterise",
+    "characterise_message",
+    "characterise_request",
     "decide",
     "exception_for",
     "explain",
@@ -46,6 +58,8 @@ __all__ = [
 
 _LATER = {
     "characterise": "characterising",
+    "characterise_message": "net_effects",
+    "characterise_request": "net_effects",
     "decide": "decision",
     "exception_for": "decision",
     "explain": "explaining",

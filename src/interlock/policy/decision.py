@@ -5,7 +5,7 @@ Source: DESIGN §5, guards 2 and 5; KAIROS, the three questions.
 
 from collections.abc import Sequence
 
-from interlock.model.effects import Effect
+from interlock.model.effects import Channel, Effect
 from interlock.model.labels import Integrity
 from interlock.model.verdicts import (
     Check,
@@ -17,12 +17,15 @@ from interlock.model.verdicts import (
     SemanticException,
     Verdict,
 )
+from interlock.policy import net_words
 from interlock.policy.declaration import Policy
 from interlock.policy.derivation import derive
+from interlock.policy.net_derivation import derive_net
 from interlock.policy.provenance import Knowledge
 from interlock.policy.rules import Finding, Request, Rule, evaluate, is_ours, rules_of
 
 _GO_ON = "go on with the task without this change, and say in your answer what you left out"
+_GO_ON_NET = "go on with the task without this request, and say in your answer what you left out"
 
 
 def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> tuple[Verdict, ...]:
@@ -39,8 +42,8 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
     numbers: list[int | None] = []
     for effect in effects:
         try:
-            found = _derive_all(knowledge, effect)
-            request = _request(knowledge, effect, derived=not found[1])
+            found = _derive_all(policy, knowledge, effect)
+            request = _request(policy, knowledge, effect, derived=not found[1])
         except BaseException as failure:  # fail closed: one bad effect is refused
             if not is_ours(failure):
                 raise
@@ -69,12 +72,17 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
     return tuple(verdicts)
 
 
-def _derive_all(knowledge: Knowledge, effect: Effect) -> tuple[tuple[Derivation, ...], tuple[str, ...]]:
+def _derive_all(
+    policy: Policy, knowledge: Knowledge, effect: Effect
+) -> tuple[tuple[Derivation, ...], tuple[str, ...]]:
     """Return the derivations, and the roles of the steering values that have none."""
     found: list[Derivation] = []
     missing: list[str] = []
     for value in effect.steering:
-        derivation = derive(knowledge, effect, value)
+        if effect.channel is Channel.NET:
+            derivation = derive_net(policy, knowledge, effect, value)
+        else:
+            derivation = derive(knowledge, effect, value)
         if derivation is None:
             missing.append(value.role)
         else:
@@ -82,11 +90,17 @@ def _derive_all(knowledge: Knowledge, effect: Effect) -> tuple[tuple[Derivation,
     return tuple(found), tuple(missing)
 
 
-def _request(knowledge: Knowledge, effect: Effect, *, derived: bool) -> Request:
-    change = effect.change
+def _request(policy: Policy, knowledge: Knowledge, effect: Effect, *, derived: bool) -> Request:
+    change, request = effect.change, effect.request
     root, path = (change.place.root, change.place.path) if change else ("", effect.object)
+    size = after.size_bytes if (after := change.after if change else None) else 0
+    if request is not None:
+        path = request.path
+        size = effect.message.size_bytes if effect.message else request.body_size_bytes
+    placeholders = request.placeholders if request else ()
+    if effect.message is not None:
+        placeholders = effect.message.placeholders
     before = change.before if change else None
-    after = change.after if change else None
     return Request(
         action=effect.operation,
         resource=effect.object,
@@ -96,15 +110,23 @@ def _request(knowledge: Knowledge, effect: Effect, *, derived: bool) -> Request:
             "carried": int(effect.carried),
             "channel": effect.channel.value,
             "clearance": int(effect.clearance),
+            "credential": request.credential.value if request else "",
             "derived": derived,
             "executable": bool(effect.facets),
             "facets": sorted({facet.kind for facet in effect.facets}),
             "hazards": sorted({hazard.value for hazard in change.hazards}) if change else [],
+            "host": request.host if request else "",
+            "method": request.method if request else "",
             "name": path.rpartition("/")[2],
             "operation": effect.operation.partition(".")[2],
             "path": path,
+            "placeholder": bool(placeholders),
+            "port": request.port if request else 0,
+            "published": request is not None and policy.network.published(request) is not None,
+            "query": request.query if request else "",
             "root": root,
-            "size": after.size_bytes if after else 0,
+            "scheme": request.scheme if request else "",
+            "size": size,
             "source": change.source.path if change and change.source else "",
             "tainted": knowledge.label.integrity is Integrity.UNTRUSTED,
         },
@@ -143,6 +165,8 @@ def _conclude(
 
 def _doubt(effect: Effect, missing: tuple[str, ...], permits: tuple[str, ...]) -> str:
     """Return why nothing vouches for an effect, `""` where something does."""
+    if missing and effect.channel is Channel.NET:
+        return net_words.doubt(effect, missing)
     if missing:
         hazards = effect.change.hazards if effect.change else ()
         if hazards:
@@ -174,9 +198,13 @@ def _forbidden(effect: Effect, ids: tuple[str, ...], known: dict[str, Rule]) -> 
                 f"`{effect.operation}` of `{effect.object}` is forbidden for this run",
                 "no answer of the user or of another agent lifts it",
             ),
-            allowed_objective=next((rule.instead for rule in told if rule.instead), _GO_ON),
+            allowed_objective=next((rule.instead for rule in told if rule.instead), _go_on(effect)),
         ),
     )
+
+
+def _go_on(effect: Effect) -> str:
+    return _GO_ON_NET if effect.channel is Channel.NET else _GO_ON
 
 
 def _faulted(effect: Effect, guard: Guard, fault: str) -> Verdict:
@@ -190,16 +218,20 @@ def _faulted(effect: Effect, guard: Guard, fault: str) -> Verdict:
             violated_rule="fail-closed",
             rationale=reason,
             constraints=("trying again in the same way fails in the same way",),
-            allowed_objective=_GO_ON,
+            allowed_objective=_go_on(effect),
         ),
     )
 
 
-def exception_for(effect: Effect, verdict: Verdict, rationale: str) -> SemanticException:
+def exception_for(
+    effect: Effect, verdict: Verdict, rationale: str, policy: Policy | None = None
+) -> SemanticException:
     """Return what the agent is told of a deferred effect that an oracle refused.
 
-    Takes: `rationale`, the oracle's reason, `""` where it gave none.
+    Takes: `rationale`, the oracle's reason, `""` where it gave none; `policy`, to name the hosts that may be read.
     """
+    if effect.channel is Channel.NET:
+        return net_words.net_exception(effect, verdict, rationale, policy)
     return SemanticException(
         type=ExceptionType.PROVENANCE,
         violated_rule="provenance",

@@ -1,9 +1,12 @@
 """The policy as data: what a policy file declares."""
 
+from dataclasses import field
+
 from interlock.model.labels import Confidentiality
 from interlock.model.places import WORKSPACE, Place
 from interlock.model.records import dataclass
 from interlock.policy.globs import matcher
+from interlock.policy.network import Network, undeclared
 
 EVERY_ROOT = "*"
 STATE_PREFIX = "state:"
@@ -90,6 +93,7 @@ class Policy:
     sandbox: SandboxChoices
     limits: Limits
     cedar: str
+    network: Network = field(default_factory=undeclared)
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""

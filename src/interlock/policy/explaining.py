@@ -2,6 +2,7 @@
 
 from interlock.model.labels import Confidentiality
 from interlock.policy.declaration import EVERY_ROOT, FileGlob, Policy
+from interlock.policy.network import HostRule
 
 
 def explain(policy: Policy) -> tuple[str, ...]:
@@ -19,6 +20,7 @@ def explain(policy: Policy) -> tuple[str, ...]:
         *_section("set", [name for name, _ in policy.environment.set]),
         *_section("sandbox", _sandbox(policy)),
         *_section("limits", _limits(policy)),
+        *_section("network", _network(policy)),
         *_section("rules", _rules(policy)),
     )
 
@@ -68,6 +70,49 @@ def _limits(policy: Policy) -> list[str]:
     return [f"at most {number} {what}" for what, number in named.items() if number]
 
 
+def _network(policy: Policy) -> list[str]:
+    network = policy.network
+    lines = [_host(rule) for rule in network.hosts]
+    models = [entry.host if not entry.port else f"{entry.host}:{entry.port}" for entry in network.models]
+    if network.known_models:
+        models.append("the well-known providers")
+    if models:
+        lines.append(f"inference calls of {', '.join(models)}")
+    lines.extend(
+        f"{route.host}:{route.port} unread, may hold {_level(route.clearance)}" for route in network.opaque
+    )
+    for entry in network.publish:
+        unread = ", unread" if entry.opaque else ""
+        lines.append(f"port {entry.port} inside leads to {entry.host}:{entry.host_port}{unread}")
+    lines.extend(
+        f"secret {secret.name}: ${secret.variable} goes to {', '.join(secret.hosts)}, shown as ${secret.shown_as}"
+        for secret in network.secrets
+    )
+    if not network.ask:
+        lines.append("nobody is asked while a request waits")
+    limits = {
+        "bytes a request": network.limits.request_body_bytes,
+        "connections": network.limits.connections,
+    }
+    return lines + [f"at most {number} {what}" for what, number in limits.items() if number]
+
+
+def _host(rule: HostRule) -> str:
+    parts = [f"{rule.host}{f':{rule.port}' if rule.port else ''} ({', '.join(rule.methods)})"]
+    if rule.paths:
+        more = f" and {len(rule.paths) - 3} more" if len(rule.paths) > 3 else ""
+        parts.append(f"below {', '.join(rule.paths[:3])}{more}")
+    if rule.clearance:
+        parts.append(f"may hold {_level(rule.clearance)}")
+    if rule.trusted:
+        parts.append("vouches for values")
+    if rule.level:
+        parts.append(f"answers with {_level(rule.level)}")
+    if rule.park:
+        parts.append(f"{', '.join(rule.park)} wait")
+    return ", ".join(parts)
+
+
 def _rules(policy: Policy) -> list[str]:
     from interlock.policy.rules import rules_of
 
@@ -113,6 +158,16 @@ trusted:
 # state: ["~/.claude"]
 
 # limits: {processes: 512, memory: 4GiB, file_size: 2GiB, tmp_size: 1GiB}
+
+# Where requests may go: hosts that you name, ports of this machine, secrets that the command never sees.
+# network:
+#   hosts:
+#     - {host: docs.example.com}                                   # reading
+#     - {host: api.example.com, methods: [GET, POST], paths: ["/v1/"], clearance: internal}
+#   models: ["127.0.0.1:8911"]          # besides the well-known providers
+#   opaque: [{host: github.com, port: 22}]
+#   publish: [{port: 8911, to: "127.0.0.1:8911"}]
+#   secrets: [{name: github, hosts: [api.github.com], from: GITHUB_TOKEN}]
 
 # Rules in Cedar. `forbid` refuses and nothing overturns it; `permit` releases what is vouched for.
 cedar: |

@@ -2,10 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from interlock.model.errors import PolicyError
 from interlock.model.labels import Confidentiality
@@ -21,7 +21,22 @@ from interlock.policy.declaration import (
 )
 from interlock.policy.document import Document, Path, Tree, read_document
 from interlock.policy.globs import GlobError, check_glob
+from interlock.policy.network_loading import read_network
 from interlock.policy.presets import CURRENT, TEXTS
+from interlock.policy.reading import (
+    count_at,
+    entries,
+    flag_at,
+    known_keys,
+    level_at,
+    near,
+    needs,
+    section,
+    size_at,
+    text_at,
+    texts_at,
+    wrong,
+)
 
 T = TypeVar("T")
 VERSION = 1
@@ -37,22 +52,11 @@ _KEYS = (
     "state",
     "sandbox",
     "limits",
+    "network",
     "cedar",
 )
-_LEVELS = {level.name.lower(): level for level in Confidentiality}
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 _VARIABLE_GLOB = r"[A-Za-z_][A-Za-z0-9_]*\*?|\*"
-_SIZE = r"([1-9][0-9]{0,12})\s?(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?"
-_UNITS = {
-    "KiB": 2**10,
-    "MiB": 2**20,
-    "GiB": 2**30,
-    "TiB": 2**40,
-    "kB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-}
 _COUNTS = ("processes", "open_files")
 _SIZES = {"file_size": "file_size_bytes", "memory": "memory_bytes", "tmp_size": "tmp_size_bytes"}
 _BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
@@ -71,7 +75,7 @@ def load_policy(text: str | None, *, filename: str) -> Policy:
         # What a run of the preset alone records: read back without the YAML reader.
         return replace(_preset_alone(bare[1]), name=filename)
     document = read_document(text, filename=filename)
-    _known_keys(document, (), _KEYS)
+    known_keys(document, (), _KEYS)
     _version(document)
     preset = _preset(document)
     base = _preset_alone(preset) if preset else None
@@ -122,40 +126,12 @@ def _policy(
         ),
         limits=limits,
         cedar=cedar,
+        network=read_network(document, base.network if base else None),
     )
 
 
 def _merged(first: Iterable[T], then: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*first, *then)))
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    known = list(known)
-    near = get_close_matches(word, known, 1, 0.5)
-    return f"did you mean `{near[0]}`?" if near else f"use one of: {', '.join(known)}"
-
-
-def _known_keys(document: Document, path: Path, known: Iterable[str]) -> None:
-    for key in _at(document, path):
-        if key not in known:
-            raise document.mistake((*path, key), f"unknown key `{key}`", hint=_near(key, known), key=True)
-
-
-def _at(document: Document, path: Path) -> Tree:
-    here: Tree = document.values
-    for part in path:
-        here = here[part]
-    return here
-
-
-def _wrong(document: Document, path: Path, wanted: str, hint: str) -> NoReturn:
-    raise document.mistake(path, f"`{_name(path)}` must be {wanted}", hint=hint)
-
-
-def _name(path: Path) -> str:
-    return ".".join(str(part) for part in path if not isinstance(part, int))
 
 
 def _version(document: Document) -> None:
@@ -178,11 +154,11 @@ def _preset(document: Document) -> str:
     if given == NO_PRESET:
         return ""
     if not isinstance(given, str):
-        _wrong(document, ("preset",), "a name", f"write `preset: coding` or `preset: {NO_PRESET}`")
+        wrong(document, ("preset",), "a name", f"write `preset: coding` or `preset: {NO_PRESET}`")
     preset = CURRENT.get(given, given)
     if preset not in TEXTS:
         raise document.mistake(
-            ("preset",), f"no preset is named `{given}`", hint=_near(given, [*CURRENT, *TEXTS, NO_PRESET])
+            ("preset",), f"no preset is named `{given}`", hint=near(given, [*CURRENT, *TEXTS, NO_PRESET])
         )
     return preset
 
@@ -218,30 +194,8 @@ def _pinned(document: Document, preset: str) -> str:
     return text
 
 
-def _entries(
-    document: Document, key: str, keys: tuple[str, ...], example: str
-) -> Iterable[tuple[Path, dict[str, Tree]]]:
-    given = document.values.get(key)
-    if given is None:
-        return
-    if not isinstance(given, list):
-        _wrong(document, (key,), "a list", f"write `- {example}` on a line of its own")
-    for index, entry in enumerate(given):
-        if not isinstance(entry, dict):
-            _wrong(document, (key, index), "a list of mappings", f"write `- {example}`")
-        _known_keys(document, (key, index), keys)
-        yield (key, index), entry
-
-
-def _text(document: Document, path: Path, example: str) -> str:
-    value = _at(document, path)
-    if not isinstance(value, str) or not value:
-        _wrong(document, path, "text", f"write it as in `{example}`")
-    return value
-
-
 def _glob(document: Document, path: Path, example: str) -> str:
-    glob = _text(document, path, example)
+    glob = text_at(document, path, example)
     # The presets' globs are checked by the tests, not at each start.
     if document.text:
         try:
@@ -254,7 +208,7 @@ def _glob(document: Document, path: Path, example: str) -> str:
 def _root(document: Document, path: Path, entry: dict[str, Tree], default: str) -> str:
     if "root" not in entry:
         return default
-    root = _text(document, (*path, "root"), "root: workspace")
+    root = text_at(document, (*path, "root"), "root: workspace")
     if not re.fullmatch(_ROOT, root):
         raise document.mistake(
             (*path, "root"),
@@ -264,22 +218,15 @@ def _root(document: Document, path: Path, entry: dict[str, Tree], default: str) 
     return root
 
 
-def _needs(document: Document, path: Path, entry: dict[str, Tree], key: str, example: str) -> None:
-    if key not in entry:
-        raise document.mistake(path, f"`{_name(path)}` wants the key `{key}`", hint=f"write `- {example}`")
-
-
 def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], bool | None]:
     globs: list[FileGlob] = []
     task: bool | None = None
     example = 'file: "docs/**"'
-    for path, entry in _entries(document, "trusted", ("task", "file", "root"), example):
+    for path, entry in entries(document, ("trusted",), ("task", "file", "root"), example):
         if ("task" in entry) == ("file" in entry):
             raise document.mistake(path, "a trusted source is `task` or `file`", hint=f"write `- {example}`")
         if "task" in entry:
-            task = entry["task"]
-            if not isinstance(task, bool):
-                _wrong(document, (*path, "task"), "true or false", "write `- task: true`")
+            task = flag_at(document, (*path, "task"))
             continue
         glob = _glob(document, (*path, "file"), example)
         root = _root(document, path, entry, "workspace")
@@ -290,32 +237,26 @@ def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], bool | None]:
 def _globs(document: Document, key: str) -> tuple[FileGlob, ...]:
     example = 'file: "vendor/**"'
     found: list[FileGlob] = []
-    for path, entry in _entries(document, key, ("file", "root"), example):
-        _needs(document, path, entry, "file", example)
+    for path, entry in entries(document, (key,), ("file", "root"), example):
+        needs(document, path, entry, "file", example)
         glob = _glob(document, (*path, "file"), example)
         found.append(FileGlob(root=_root(document, path, entry, EVERY_ROOT), glob=glob))
     return tuple(found)
 
 
-def _level(document: Document, path: Path, entry: dict[str, Tree], key: str) -> Confidentiality:
-    given = entry[key]
-    if not isinstance(given, str) or given not in _LEVELS:
-        hint = _near(given, _LEVELS) if isinstance(given, str) else f"use one of: {', '.join(_LEVELS)}"
-        raise document.mistake((*path, key), f"`{key}` must be a level", hint=hint)
-    return _LEVELS[given]
-
-
 def _sensitive(document: Document) -> tuple[SensitivePlace, ...]:
     found: list[SensitivePlace] = []
     example = 'place: "private/"'
-    for path, entry in _entries(document, "sensitive", ("place", "level", "root", "except"), example):
-        _needs(document, path, entry, "place", example)
+    for path, entry in entries(document, ("sensitive",), ("place", "level", "root", "except"), example):
+        needs(document, path, entry, "place", example)
         found.append(
             SensitivePlace(
                 root=_root(document, path, entry, EVERY_ROOT),
                 glob=_glob(document, (*path, "place"), example),
-                level=_level(document, path, entry, "level") if "level" in entry else Confidentiality.SECRET,
-                exceptions=_texts(
+                level=level_at(document, path, entry, "level")
+                if "level" in entry
+                else Confidentiality.SECRET,
+                exceptions=texts_at(
                     document, (*path, "except"), entry.get("except"), _glob, 'except: ["**/x.example"]'
                 ),
             )
@@ -326,44 +267,20 @@ def _sensitive(document: Document) -> tuple[SensitivePlace, ...]:
 def _parties(document: Document) -> tuple[Party, ...]:
     found: dict[str, Party] = {}
     example = '{name: "api.example.com", clearance: internal}'
-    for path, entry in _entries(document, "parties", ("name", "clearance"), example):
-        _needs(document, path, entry, "name", example)
-        _needs(document, path, entry, "clearance", example)
-        name = _text(document, (*path, "name"), example)
+    for path, entry in entries(document, ("parties",), ("name", "clearance"), example):
+        needs(document, path, entry, "name", example)
+        needs(document, path, entry, "clearance", example)
+        name = text_at(document, (*path, "name"), example)
         if name.casefold() in found:
             raise document.mistake(
                 (*path, "name"), f"the party `{name}` stands here twice", hint="keep one of them"
             )
-        found[name.casefold()] = Party(name=name, clearance=_level(document, path, entry, "clearance"))
+        found[name.casefold()] = Party(name=name, clearance=level_at(document, path, entry, "clearance"))
     return tuple(found.values())
 
 
-def _texts(
-    document: Document,
-    path: Path,
-    given: Tree,
-    read: Callable[[Document, Path, str], str],
-    example: str,
-) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    if not isinstance(given, list):
-        _wrong(document, path, "a list", f"write it as in `{example}`")
-    return tuple(read(document, (*path, index), example) for index in range(len(given)))
-
-
-def _section(document: Document, key: str, keys: tuple[str, ...], example: str) -> dict[str, Tree]:
-    given = document.values.get(key)
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        _wrong(document, (key,), "a mapping", f"write it as in `{example}`")
-    _known_keys(document, (key,), keys)
-    return given
-
-
 def _variable(document: Document, path: Path, example: str) -> str:
-    name = _text(document, path, example)
+    name = text_at(document, path, example)
     if not re.fullmatch(_VARIABLE_GLOB, name):
         raise document.mistake(
             path, "not a variable's name", hint="use letters, digits, `_`, and `*` at the end"
@@ -372,10 +289,10 @@ def _variable(document: Document, path: Path, example: str) -> str:
 
 
 def _environment(document: Document) -> Environment:
-    given = _section(document, "environment", ("pass", "set"), "environment: {pass: [PATH]}")
+    given = section(document, ("environment",), ("pass", "set"), "environment: {pass: [PATH]}")
     values = given.get("set") or {}
     if not isinstance(values, dict):
-        _wrong(document, ("environment", "set"), "a mapping", 'write `set: {NAME: "value"}`')
+        wrong(document, ("environment", "set"), "a mapping", 'write `set: {NAME: "value"}`')
     for name, value in values.items():
         path: Path = ("environment", "set", name)
         if not re.fullmatch(_VARIABLE, name):
@@ -383,13 +300,13 @@ def _environment(document: Document) -> Environment:
                 path, "not a variable's name", hint="use letters, digits and `_`", key=True
             )
         if not isinstance(value, str) or "\0" in value:
-            _wrong(document, path, "text", "put quotes around the value")
-    passed = _texts(document, ("environment", "pass"), given.get("pass"), _variable, "pass: [PATH, LC_*]")
+            wrong(document, path, "text", "put quotes around the value")
+    passed = texts_at(document, ("environment", "pass"), given.get("pass"), _variable, "pass: [PATH, LC_*]")
     return Environment(passed=passed, set=tuple(values.items()))
 
 
 def _folder(document: Document, path: Path, example: str) -> str:
-    folder = _text(document, path, example).rstrip("/")
+    folder = text_at(document, path, example).rstrip("/")
     parts = folder.split("/")
     if parts[0] not in {"~", ""} or len(parts) < 2 or any(part in {"", ".", ".."} for part in parts[1:]):
         raise document.mistake(
@@ -403,41 +320,29 @@ def _folder(document: Document, path: Path, example: str) -> str:
 
 
 def _state(document: Document) -> tuple[str, ...]:
-    return _texts(document, ("state",), document.values.get("state"), _folder, 'state: ["~/.claude"]')
+    return texts_at(document, ("state",), document.values.get("state"), _folder, 'state: ["~/.claude"]')
 
 
 def _sandbox(document: Document) -> SandboxChoices:
-    given = _section(document, "sandbox", ("nested", "hide", "expose"), "sandbox: {nested: false}")
-    nested = given.get("nested", False)
-    if not isinstance(nested, bool):
-        _wrong(document, ("sandbox", "nested"), "true or false", "write `nested: true`")
+    given = section(document, ("sandbox",), ("nested", "hide", "expose"), "sandbox: {nested: false}")
+    nested = flag_at(document, ("sandbox", "nested")) if "nested" in given else False
     return SandboxChoices(
         nested=nested,
-        hide=_texts(document, ("sandbox", "hide"), given.get("hide"), _folder, 'hide: ["~/mail"]'),
-        expose=_texts(
+        hide=texts_at(document, ("sandbox", "hide"), given.get("hide"), _folder, 'hide: ["~/mail"]'),
+        expose=texts_at(
             document, ("sandbox", "expose"), given.get("expose"), _folder, 'expose: ["~/.config/tool"]'
         ),
     )
 
 
 def _limits(document: Document, base: Limits) -> Limits:
-    given = _section(document, "limits", (*_COUNTS, *_SIZES), "limits: {memory: 4GiB}")
+    given = section(document, ("limits",), (*_COUNTS, *_SIZES), "limits: {memory: 4GiB}")
     values = {name: getattr(base, name) for name in (*_COUNTS, *_SIZES.values())}
-    for key, value in given.items():
-        path: Path = ("limits", key)
+    for key in given:
         if key in _COUNTS:
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                _wrong(document, path, "a whole number above 0", f"write `{key}: 1024`")
-            values[key] = value
-            continue
-        size = (
-            re.fullmatch(_SIZE, str(value))
-            if isinstance(value, str | int) and not isinstance(value, bool)
-            else None
-        )
-        if size is None:
-            _wrong(document, path, "a size", f"write `{key}: 4GiB`")
-        values[_SIZES[key]] = int(size.group(1)) * _UNITS.get(size.group(2) or "", 1)
+            values[key] = count_at(document, ("limits", key))
+        else:
+            values[_SIZES[key]] = size_at(document, ("limits", key))
     return Limits(**values)
 
 
@@ -447,7 +352,7 @@ def _cedar(document: Document, base: Policy | None) -> str:
     if text is None:
         return before
     if not isinstance(text, str):
-        _wrong(document, ("cedar",), "text", "write `cedar: |` and the rules below it, indented")
+        wrong(document, ("cedar",), "text", "write `cedar: |` and the rules below it, indented")
     line, column = document.positions[("cedar",)]
     style = document.styles[("cedar",)]
     if style == ">":

@@ -4,6 +4,8 @@ A version of a preset never changes once released: a ledger names it, and a repl
 `presets_read.py` holds them as already read: `make generate` writes it from `written_out`.
 """
 
+from interlock.policy.preset_network import NETWORK, RULE
+
 CODING_1 = r"""# Preset `coding`, version 1: a coding agent at work in a folder.
 version: 1
 
@@ -100,10 +102,18 @@ cedar: |
   when { context.channel == "file" };
 """
 
-TEXTS: dict[str, str] = {"coding@1": CODING_1}
+CODING_2 = (
+    CODING_1.replace("version 1: a coding agent", "version 2: a coding agent").replace(
+        "\ncedar: |\n", f"\n{NETWORK}\ncedar: |\n"
+    )
+    + RULE
+)
+"""Version 1 and the network."""
+
+TEXTS: dict[str, str] = {"coding@1": CODING_1, "coding@2": CODING_2}
 """Every preset that was ever released, by name and version."""
 
-CURRENT: dict[str, str] = {"coding": "coding@1"}
+CURRENT: dict[str, str] = {"coding": "coding@2"}
 """The version that a bare name means."""
 
 

@@ -6,23 +6,28 @@ Source: KAIROS, labels and relabelling at the boundary.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from interlock.model.effects import Channel, Effect
 from interlock.model.events import FileRead
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
 from interlock.model.records import dataclass
+from interlock.model.requests import NetResponse, Outcome
 from interlock.policy.declaration import Policy
-from interlock.policy.matching import tokens_of
+from interlock.policy.matching import holds_any, tokens_of
 
 MAX_TRUSTED_LENGTH = 4_000_000
 MAX_SENSITIVE_TOKENS = 100_000
+MAX_GRANTS = 1_000
+"""Later ones are not kept: the same is then asked again."""
 TASK = "task"
 FILE = "file"
+NET = "net"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A text that vouches for the values in it.
 
-    Takes: `kind`, `task` or `file`; `node`, the ledger node that holds it; `offset`, where it begins in that
+    Takes: `kind`, `task`, `file` or `net`; `node`, the ledger node that holds it; `offset`, where it begins in that
     node's text (the texts of a node's reads, in order, each followed by one newline).
     """
 
@@ -30,6 +35,19 @@ class Source:
     node: int
     offset: int
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """An oracle's release, which holds for the same operation, role and value until the task ends.
+
+    Takes: `node`, the ledger node of the resolution.
+    """
+
+    operation: str
+    role: str
+    value: str
+    node: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +64,7 @@ class Knowledge:
     sensitive: tuple[tuple[Confidentiality, frozenset[str]], ...] = ()
     unlisted_level: Confidentiality = Confidentiality.PUBLIC
     label: Label = CLEAN
+    grants: tuple[Grant, ...] = ()
 
     @classmethod
     def started(cls, policy: Policy, task: str, node: int) -> "Knowledge":
@@ -94,6 +113,73 @@ class Knowledge:
             self, sources=tuple(sources), sensitive=tuple(sensitive), label=joined, unlisted_level=unlisted
         )
 
+    def with_request(self, policy: Policy, effect: Effect) -> "Knowledge":
+        """Return what is known when a request has passed: what its host answers is about to be read."""
+        request = effect.request
+        if request is None:
+            return self
+        network = policy.network
+        integrity = Integrity.TRUSTED if network.trusts(request) else Integrity.UNTRUSTED
+        if integrity >= self.label.integrity and not network.declares_levels:
+            return self
+        joined = self.label.join(Label(integrity=integrity, confidentiality=network.level_of(request)))
+        return self if joined == self.label else replace(self, label=joined)
+
+    def with_response(self, policy: Policy, effect: Effect, response: NetResponse, node: int) -> "Knowledge":
+        """Return what is known after an answer, which the ledger's `node` records.
+
+        Holds: the words of a host that the policy trusts vouch only where they answer a plain read with success: an
+        error, and what answers a write, may repeat what the agent sent.
+        """
+        request = effect.request
+        if request is None or response.status == 0 or response.size_bytes == 0:
+            return self
+        known = self
+        level = policy.network.level_of(request)
+        if level > Confidentiality.PUBLIC:
+            known = known._with_sensitive(level, response.text)
+        if (
+            response.text
+            and response.outcome is Outcome.DONE
+            and 200 <= response.status < 300
+            and policy.network.trusts(request)
+        ):
+            source = Source(kind=NET, node=node, offset=0, text=response.text)
+            used = sum(len(each.text) for each in self.sources if each.kind != TASK)
+            fits = len(response.text) <= MAX_TRUSTED_LENGTH - used
+            if fits and all(each.text != source.text for each in self.sources):
+                known = replace(known, sources=(*known.sources, source))
+        return known
+
+    def with_grant(self, effect: Effect, node: int) -> "Knowledge":
+        """Return what is known after an oracle released a request, by the resolution that `node` records.
+
+        Holds: nothing is granted for an effect with a facet, nor for one that carries more than its destination
+        may hold.
+        """
+        if effect.channel is not Channel.NET or effect.request is None or effect.message is not None:
+            return self
+        if effect.facets or effect.carried > effect.clearance:
+            return self
+        added = [
+            Grant(operation=effect.operation, role=value.role, value=value.text, node=node)
+            for value in effect.steering
+        ]
+        held = {(grant.operation, grant.role, grant.value) for grant in self.grants}
+        added = [grant for grant in added if (grant.operation, grant.role, grant.value) not in held]
+        if not added or len(self.grants) + len(added) > MAX_GRANTS:
+            return self
+        return replace(self, grants=(*self.grants, *added))
+
+    def _with_sensitive(self, level: Confidentiality, text: str | None) -> "Knowledge":
+        tokens = None if text is None else tokens_of(text)
+        room = MAX_SENSITIVE_TOKENS - sum(len(known) for _, known in self.sensitive)
+        if tokens is None or len(tokens) > room:
+            return replace(self, unlisted_level=max(self.unlisted_level, level))
+        if not tokens or (level, tokens) in self.sensitive:
+            return self
+        return replace(self, sensitive=(*self.sensitive, (level, tokens)))
+
     def with_unknown_reads(self, policy: Policy) -> "Knowledge":
         """Return what is known when events were lost: every declared place may have been read."""
         label = Label(integrity=Integrity.UNTRUSTED, confidentiality=policy.highest_level)
@@ -111,8 +197,13 @@ class Knowledge:
         level = self.unlisted_level
         if not self.sensitive or not text:
             return level
-        here = tokens_of(text)
-        for known_level, tokens in self.sensitive:
-            if known_level > level and not here.isdisjoint(tokens):
-                level = known_level
+        for known_level, tokens in sorted(self.sensitive, key=_level_of, reverse=True):
+            if known_level <= level:
+                break
+            if holds_any(text, tokens):
+                return known_level
         return level
+
+
+def _level_of(known: tuple[Confidentiality, frozenset[str]]) -> Confidentiality:
+    return known[0]

@@ -2,7 +2,8 @@
 
 from interlock.model.effects import ChangeKind
 
-ACTIONS: tuple[str, ...] = tuple(f"file.{kind.value}" for kind in ChangeKind)
+NET_ACTIONS = ("net.read", "net.write", "net.model", "net.stream", "net.message", "net.connect")
+ACTIONS: tuple[str, ...] = (*(f"file.{kind.value}" for kind in ChangeKind), *NET_ACTIONS)
 
 CONTEXT: dict[str, str] = {
     "after": "String",
@@ -10,14 +11,22 @@ CONTEXT: dict[str, str] = {
     "carried": "Long",
     "channel": "String",
     "clearance": "Long",
+    "credential": "String",
     "derived": "Bool",
     "executable": "Bool",
     "facets": "Set<String>",
     "hazards": "Set<String>",
+    "host": "String",
+    "method": "String",
     "name": "String",
     "operation": "String",
     "path": "String",
+    "placeholder": "Bool",
+    "port": "Long",
+    "published": "Bool",
+    "query": "String",
     "root": "String",
+    "scheme": "String",
     "size": "Long",
     "source": "String",
     "tainted": "Bool",

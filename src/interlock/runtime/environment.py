@@ -9,9 +9,14 @@ from interlock.policy import Policy
 
 
 def child_environment(
-    policy: Policy, environment: Mapping[str, str], working_directory: str
+    policy: Policy,
+    environment: Mapping[str, str],
+    working_directory: str,
+    network: tuple[tuple[str, str], ...] = (),
 ) -> dict[str, str]:
     """Return the environment by allow-list: names or globs that the policy passes, then what it sets.
+
+    Takes: `network`, what the network boundary needs: trust stores, placeholders of secrets.
 
     `TMPDIR` and `XDG_RUNTIME_DIR` are never passed: they name host folders that are not there inside.
     """
@@ -24,5 +29,6 @@ def child_environment(
     child.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     child.setdefault("HOME", environment.get("HOME", "/"))
     child["PWD"] = working_directory
+    child.update(network)
     child.update(policy.environment.set)
     return child

@@ -8,6 +8,7 @@ runs/<run id>/
     stage/<n>/   upper and work folder of each staged root
     journal/     write-ahead log of a commit, only while one is under way
     scratch/     the sandbox's own mount points
+    net/         trust files, spooled bodies, parked requests, inbound bodies; gone once the run is closed
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from interlock.model.errors import InputError, IntegrityError
 from interlock.model.events import Staging, Standing
 from interlock.model.places import Root, path_bytes, path_text
 from interlock.model.records import dataclass
+
+NET_FOLDER = "net"
+PLACEHOLDERS = "placeholders.json"
+"""Below the network's folder: which placeholder stands for which secret; the secrets are never written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from interlock.model.places import WORKSPACE, path_text
 from interlock.model.records import dataclass
 from interlock.policy import Policy
 from interlock.runtime import folders as runs
+from interlock.runtime import network
 from interlock.runtime.environment import child_environment
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
     sandbox: boundary.Sandbox | None = None
     try:
         try:
-            sandbox, staging_mode = _stand(request, path, folders, note)
+            prepared = network.prepare(request.policy, request.environment, path)
+            sandbox, staging_mode = _stand(request, path, folders, prepared, note)
             folder = runs.RunFolder(
                 path=path,
                 run_id=run_id,
@@ -90,7 +92,7 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
                 sandbox.close()
             _forget(path)
             raise
-        status = _watch(request, sandbox, performer)
+        status = _watch(request, sandbox, performer, prepared)
         sandbox.close()
         _conclude(performer, status)
         return RunOutcome(
@@ -172,11 +174,12 @@ def _stand(
     request: RunRequest,
     path: str,
     folders: tuple[runs.StagedFolder, ...],
+    prepared: network.Prepared,
     note: Callable[[str], None],
 ) -> tuple[boundary.Sandbox, ev.Staging]:
     """Set the sandbox up over overlays, or over full copies where the file system can be no layer."""
     if request.staging is not ev.Staging.COPY:
-        plan = _plan(request, path, folders, copied=False)
+        plan = _plan(request, path, folders, prepared, copied=False)
         try:
             return boundary.start(plan, _import_the_rest), ev.Staging.OVERLAY
         except boundary.OverlayError as error:
@@ -184,7 +187,9 @@ def _stand(
                 raise
             note(f"{error.message}: working on a full copy, without file events")
     _copy(folders)
-    return boundary.start(_plan(request, path, folders, copied=True), _import_the_rest), ev.Staging.COPY
+    return boundary.start(
+        _plan(request, path, folders, prepared, copied=True), _import_the_rest
+    ), ev.Staging.COPY
 
 
 def _copy(folders: tuple[runs.StagedFolder, ...]) -> None:
@@ -206,12 +211,19 @@ def _copy(folders: tuple[runs.StagedFolder, ...]) -> None:
 
 
 def _plan(
-    request: RunRequest, path: str, folders: tuple[runs.StagedFolder, ...], *, copied: bool
+    request: RunRequest,
+    path: str,
+    folders: tuple[runs.StagedFolder, ...],
+    prepared: network.Prepared,
+    *,
+    copied: bool,
 ) -> boundary.SandboxPlan:
     sandbox_rule = request.policy.sandbox
     return boundary.SandboxPlan(
         argv=request.argv,
-        environment=child_environment(request.policy, request.environment, request.working_directory),
+        environment=child_environment(
+            request.policy, request.environment, request.working_directory, prepared.environment
+        ),
         working_directory=request.working_directory,
         home=request.environment.get("HOME", "/"),
         overlays=tuple(
@@ -232,6 +244,8 @@ def _plan(
         nested=sandbox_rule.nested,
         allow_degraded=request.allow_degraded,
         scratch=os.path.join(path, "scratch"),
+        net=prepared.plan,
+        placed=prepared.placed,
     )
 
 
@@ -265,7 +279,7 @@ def _boundary_stood(
 
 
 def _watch(
-    request: RunRequest, sandbox: boundary.Sandbox, performer: Performer
+    request: RunRequest, sandbox: boundary.Sandbox, performer: Performer, prepared: network.Prepared
 ) -> boundary.ExitStatus | None:
     from interlock.runtime.performer import LedgerLost
     from interlock.runtime.reads import with_content
@@ -279,13 +293,21 @@ def _watch(
 
     if performer.folder.staging is ev.Staging.COPY:
         observe(ev.ActivityLost(reason="a full copy has no file events"))
+    servers: list[network.Server] = []
+
+    def serve(doors: boundary.Doors) -> network.Server:
+        servers.append(network.Server(prepared=prepared, performer=performer, sandbox=sandbox, doors=doors))
+        return servers[0]
+
     try:
-        return sandbox.run(observe)
+        return sandbox.run(observe, serve)
     except LedgerLost:
         sandbox.close()
         raise
     except (BoundaryError, OSError) as error:
         sandbox.close()
+        if servers and servers[0].fault is not None:
+            raise servers[0].fault from error
         performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
         return None
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
-from typing import assert_never
+from contextlib import nullcontext
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, assert_never
 
 from interlock import policy, staging
 from interlock.evidence import LedgerWriter
@@ -22,11 +23,15 @@ from interlock.model.errors import InterlockError, StuckError
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
+from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import SemanticException
 from interlock.monitor import State, step
 from interlock.oracle import Oracle, Question, ask
-from interlock.runtime.folders import RunFolder
+from interlock.runtime.folders import NET_FOLDER, RunFolder
 from interlock.runtime.keys import forget_keys
+
+if TYPE_CHECKING:
+    from interlock.runtime.traffic import Traffic
 
 BATCH = 256
 """Staged changes an event: large enough that 100,000 files are a few hundred nodes."""
@@ -44,6 +49,8 @@ class Resolution:
     """What a run came to, for the person who started it."""
 
     refusals: list[tuple[str, str, SemanticException]] = field(default_factory=list)
+    turned_away: list[tuple[str, str, SemanticException]] = field(default_factory=list)
+    """Requests that were refused while the command ran, and so were told to it at once."""
     committed: int = 0
     skipped: tuple[str, ...] = ()
     held: bool = False
@@ -53,6 +60,8 @@ class Resolution:
     fault: str = ""
     fault_status: int = 0
     """The exit status that the fault's class has (docs/errors.md)."""
+    sent: list[tuple[str, str, NetResponse]] = field(default_factory=list)
+    """Per parked request that left: effect id, URL, what came back."""
 
 
 class Performer:
@@ -77,6 +86,8 @@ class Performer:
         self.state = state if state is not None else State()
         self.resolution = Resolution()
         self.journal = folder.at("journal")
+        self.traffic: Traffic | None = None
+        """The run's network, while the command runs and has used it."""
         self.merge_finished = False
         """Set by recovery: the write-ahead log had ended the merge already."""
         self._note = note
@@ -127,10 +138,33 @@ class Performer:
                 self._append(command.node)
             case cmd.ListChanges():
                 yield from self._list_changes()
+            case cmd.Ask() if command.now:
+                self.sign()
+                yield self._ask_now(command)
             case cmd.Ask():
                 self._barrier()
                 self.resolution.asked = True
                 yield self._ask(command)
+            case cmd.LetPass():
+                self._secure(durable=command.durable)
+                if self.traffic is not None:
+                    self.traffic.let_pass(command.effect_id)
+            case cmd.TurnAway():
+                told = (command.effect_id, command.object, command.exception)
+                running = self.state.phase is Phase.RUNNING
+                (self.resolution.turned_away if running else self.resolution.refusals).append(told)
+                if self.traffic is not None:
+                    self.traffic.turn_away(command.effect_id, command.exception)
+            case cmd.Park():
+                self._barrier()
+                if self.traffic is not None:
+                    self.traffic.park(command.effect_id)
+            case cmd.AnswerInside():
+                if self.traffic is not None:
+                    self.traffic.answer_inside(command.effect_id, command.subject)
+            case cmd.Send():
+                self._barrier()
+                yield from self._send(command.effect_id)
             case cmd.RecordIntent():
                 yield self._record_intent(command)
             case cmd.Commit():
@@ -139,6 +173,7 @@ class Performer:
                 self._forget_merge()
                 for root in self.roots:
                     staging.discard(root)
+                remove_below(self.folder.path, (NET_FOLDER,))
                 yield ev.ScopeDiscarded()
             case cmd.Notify():
                 self.resolution.refusals.extend(command.refusals)
@@ -155,6 +190,22 @@ class Performer:
     def _append(self, node: Node) -> None:
         try:
             self.ledger.append(node)
+        except (OSError, InterlockError) as error:
+            raise LedgerLost(
+                f"the ledger cannot be written: {error}",
+                hint=f"free space below {self.folder.path}, then: interlock apply {self.folder.run_id}",
+            ) from error
+
+    def sign(self) -> None:
+        """Hand all to the kernel, signed: it survives our fall, not yet a loss of power. Raises: LedgerLost."""
+        self._secure(durable=False)
+
+    def _secure(self, *, durable: bool) -> None:
+        try:
+            if durable:
+                self.ledger.harden()
+            else:
+                self.ledger.sign()
         except (OSError, InterlockError) as error:
             raise LedgerLost(
                 f"the ledger cannot be written: {error}",
@@ -198,11 +249,41 @@ class Performer:
         question = Question(task=self.state.task, deferred=command.deferred, diff=self.diff)
         return ask(self.oracle, question)
 
+    def _ask_now(self, command: cmd.Ask) -> ev.Event:
+        """Ask while the command runs; a person needs its terminal, so it is stopped meanwhile."""
+        asked = tuple(effect.id for effect, _verdict in command.deferred)
+        question = Question(task=self.state.task, deferred=command.deferred, diff=self.diff, now=True)
+        with self.traffic.held_still() if self.traffic is not None else nullcontext():
+            return replace(ask(self.oracle, question), asked=self.state.resolving or asked)
+
+    def _send(self, effect_id: str) -> Iterator[ev.Event]:
+        """Send a parked request, at most once in the life of its run."""
+        from interlock.runtime import sending
+
+        (item,) = (one for one in self.state.parked if one.effect.id == effect_id)
+        if self.traffic is not None:
+            self.traffic.send(effect_id)
+            return
+        self._note(f"sending {item.effect.operation.removeprefix('net.')} {item.effect.object}")
+        response = sending.send(self.folder, self.state, effect_id)
+        yield self.sent(effect_id, response)
+
+    def sent(self, effect_id: str, response: NetResponse) -> ev.ResponseReceived:
+        """Note how a parked request came back, and return the event."""
+        (item,) = (one for one in self.state.parked if one.effect.id == effect_id)
+        self.resolution.sent.append((effect_id, item.effect.object, response))
+        if response.outcome is Outcome.DONE:
+            self.resolution.committed += 1
+        else:
+            self.resolution.fault = f"{item.effect.object}: {response.outcome.value}: {response.detail}"
+            self.resolution.fault_status = StuckError.exit_status
+        return ev.ResponseReceived(effect_id=effect_id, response=response)
+
     def diff(self, effect: Effect) -> str:
         """Return the effect's text difference for a review."""
         change = effect.change
         if change is None:
-            return ""
+            return (effect.request.body_text or "") if effect.request is not None else ""
         (root,) = (item for item in self.roots if item.name == change.place.root)
         return staging.unified_diff(root, change)
 
@@ -216,6 +297,9 @@ class Performer:
                 listed.append(item.effect.change)
                 if item.effect.id in wanted:
                     released.append(item.effect.change)
+        if not released:
+            # Requests alone: the ledger holds their intent already.
+            return ev.IntentRecorded(released=command.released)
         try:
             plan = staging.plan(self.roots, listed, released)
             self.resolution.skipped = tuple(str(place) for place in plan.skipped)
@@ -264,7 +348,7 @@ def remove_stage(folder: RunFolder) -> None:
     """Remove what only an open run needs: stage, scratch and journal. The ledger stays."""
     if not folder.sealed:
         raise StuckError("a run that is not sealed keeps its staged files")
-    remove_below(folder.path, ("stage", "scratch", "journal"))
+    remove_below(folder.path, ("stage", "scratch", "journal", NET_FOLDER))
 
 
 def remove_below(path: str, names: Sequence[str]) -> None:

@@ -7,11 +7,12 @@ from dataclasses import field, replace
 from enum import Enum
 
 from interlock.model import events as ev
-from interlock.model.effects import Effect
+from interlock.model.effects import Effect, Reach
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
+from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import Decision, SemanticException, Verdict
-from interlock.monitor import Decided, event_from_payload, is_event
+from interlock.monitor import Decided, State, event_from_payload, is_event
 from interlock.runtime import folders as runs
 from interlock.verify import read_nodes
 from interlock.verify.replay import Replayed, replay
@@ -24,6 +25,15 @@ class Fate(Enum):
     REFUSED = "refused"
     DISCARDED = "discarded"
     HELD = "held"
+    SENT = "sent"
+    """A request left, and its whole answer came."""
+    FAILED = "failed"
+    """A request did not reach the far side."""
+    UNKNOWN = "unknown"
+    """A request was cut off: the far side may have taken it."""
+
+
+_OUTCOMES = {Outcome.DONE: Fate.SENT, Outcome.FAILED: Fate.FAILED, Outcome.UNKNOWN: Fate.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +41,8 @@ class EffectStory:
     """One effect from proposal to end.
 
     Takes: `node`, the seq of its deciding check; `resolved_by`, the oracle, "" where the policy alone
-    decided; `resolution`, the oracle's reason; `exception`, what the agent was told of a refusal.
+    decided; `resolution`, the oracle's reason; `exception`, what the agent was told of a refusal; `response`, what came
+    back for a request.
     """
 
     effect: Effect
@@ -41,6 +52,7 @@ class EffectStory:
     resolved_by: str = ""
     resolution: str = ""
     exception: SemanticException | None = None
+    response: NetResponse | None = None
 
 
 @dataclass(slots=True)
@@ -60,6 +72,8 @@ class RunStory:
     reads: list[str] = field(default_factory=list)
     lost: str = ""
     interruptions: list[str] = field(default_factory=list)
+    unreadable: list[ev.TrafficRefused] = field(default_factory=list)
+    """Traffic that could not be read, and so went nowhere."""
     nodes: int = 0
 
     def with_fate(self, fate: Fate) -> list[EffectStory]:
@@ -87,12 +101,18 @@ def tell(path: str) -> RunStory:
                 story.reads.extend(str(read.place) for read in event.reads)
             case ev.ActivityLost():
                 story.lost = event.reason
+            case ev.RequestMade() | ev.MessageMade():
+                _proposed(story, item.state)
+            case ev.ResponseReceived():
+                _came_back(story, event, item.state)
+            case ev.TrafficRefused():
+                story.unreadable.append(event)
             case ev.CommandExited():
                 story.exited = event
             case ev.ChangesListed():
                 _listed(story, item.state.batches[-1] if event.changes else ())
             case ev.OracleAnswered():
-                _answered(story, event)
+                _answered(story, event, item.state)
             case ev.ScopeCommitted():
                 for effect_id in event.applied:
                     _end(story, effect_id, Fate.COMMITTED)
@@ -108,8 +128,9 @@ def tell(path: str) -> RunStory:
                 story.interruptions.append(f"commit failed: {event.reason}")
             case ev.Resumed():
                 # The listing is made anew, so what was only staged before is told again.
-                for effect_id in [key for key, value in story.effects.items() if value.fate is Fate.HELD]:
-                    del story.effects[effect_id]
+                for effect_id, record in list(story.effects.items()):
+                    if record.fate is Fate.HELD and record.effect.change is not None:
+                        del story.effects[effect_id]
             case ev.IntentRecorded() | ev.DiscardRequested():
                 pass
     return story
@@ -135,7 +156,68 @@ def _listed(story: RunStory, batch: tuple[Decided, ...]) -> None:
         )
 
 
-def _answered(story: RunStory, event: ev.OracleAnswered) -> None:
+def _proposed(story: RunStory, state: State) -> None:
+    """Tell of a request or message at the boundary: refused, held, or left with no answer on record yet."""
+    decided = state.latest
+    if decided is None:
+        return
+    effect, verdict = decided.effect, decided.verdict
+    if verdict.decision is Decision.REFUSE:
+        fate = Fate.REFUSED
+    elif verdict.decision is Decision.DEFER or decided in state.parked:
+        fate = Fate.HELD
+    else:
+        fate = Fate.SENT if effect.message is not None else Fate.UNKNOWN
+    story.effects[effect.id] = EffectStory(
+        effect=effect, verdict=verdict, node=decided.node, fate=fate, exception=verdict.exception
+    )
+
+
+def _came_back(story: RunStory, event: ev.ResponseReceived, state: State) -> None:
+    """Tell how a request came back; where a parked one failed, those after it were refused with it."""
+    record = story.effects.get(event.effect_id)
+    if record is not None:
+        fate = _OUTCOMES[event.response.outcome]
+        story.effects[event.effect_id] = replace(record, fate=fate, response=event.response)
+    if record is None or record.fate is not Fate.HELD or event.response.outcome is Outcome.DONE:
+        return
+    parked = {item.effect.id for item in state.parked}
+    for effect_id, other in story.effects.items():
+        # What was parked and is neither settled nor parked any more went down with it.
+        if other.fate is Fate.HELD and other.effect.reach is Reach.PARKABLE and effect_id not in parked:
+            why = f"{event.effect_id} before it did not succeed"
+            story.effects[effect_id] = replace(other, fate=Fate.REFUSED, resolution=why)
+
+
+def _answered_now(story: RunStory, event: ev.OracleAnswered, state: State) -> None:
+    """Tell what an oracle said while the command ran, on requests that waited or were parked."""
+    given = {one.effect_id: one for one in reversed(event.answers)}
+    parked = {item.effect.id for item in state.parked}
+    for effect_id in event.asked:
+        record = story.effects.get(effect_id)
+        if record is None or record.fate is not Fate.HELD:
+            continue
+        answer = given.get(effect_id)
+        silent = event.fault or event.leave_open
+        released = not silent and answer is not None and answer.decision is Decision.RELEASE
+        if effect_id in parked:
+            fate = Fate.HELD
+        elif released:
+            fate = Fate.SENT if record.effect.message is not None else Fate.UNKNOWN
+        else:
+            fate = Fate.REFUSED
+        story.effects[effect_id] = replace(
+            record,
+            fate=fate,
+            resolved_by=event.oracle,
+            resolution=event.fault or (answer.reason if answer is not None else "no answer"),
+        )
+
+
+def _answered(story: RunStory, event: ev.OracleAnswered, state: State) -> None:
+    if event.asked:
+        _answered_now(story, event, state)
+        return
     if event.leave_open:
         return
     given: dict[str, ev.Answer] = {}

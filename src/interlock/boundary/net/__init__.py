@@ -1,0 +1,1 @@
+"""The network boundary: everything that leaves the sandbox comes to a door of the monitor first."""

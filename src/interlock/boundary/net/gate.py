@@ -1,0 +1,90 @@
+"""Who decides: the network boundary proposes, and nothing leaves before the gate says so."""
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from interlock.model.records import dataclass
+from interlock.model.requests import NetMessage, NetRequest, NetResponse
+from interlock.model.verdicts import SemanticException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """It may leave now; its intent is durable. Takes: `effect_id`, to report the answer with."""
+
+    effect_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """It never leaves, and the agent is told why."""
+
+    effect_id: str
+    exception: SemanticException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """It waits at the boundary until its scope is resolved; the agent gets a placeholder.
+
+    Takes: `token`, the placeholder: a word that stands nowhere else.
+    """
+
+    effect_id: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The monitor itself answers (the internal host).
+
+    Takes: `body`, of type `content_type`.
+    """
+
+    effect_id: str
+    status: int
+    content_type: str
+    body: bytes
+
+
+Passage = Passed | Refused | Parked | Answered
+
+
+class Body(Protocol):
+    """A request's whole body as spooled: in memory while small, else in a file of the run's folder."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return its length."""
+        ...
+
+    def save(self, path: str) -> None:
+        """Make it a file of its own at `path`, durable (fsync), for a request that is parked."""
+        ...
+
+
+class Gate(Protocol):
+    """What the network boundary asks and tells.
+
+    Holds: all calls come from the one thread that runs the loop. A passage that is decided at once is returned as it
+    is, so that the common case does not wait for a turn of the loop.
+    """
+
+    def propose(self, request: NetRequest, body: Body | None) -> Passage | Awaitable[Passage]:
+        """Decide a request; nothing of it, and no name of it, has left."""
+        ...
+
+    def propose_message(self, message: NetMessage) -> Passage | Awaitable[Passage]:
+        """Decide a part of an open stream: Passed or Refused."""
+        ...
+
+    def answered(self, effect_id: str, response: NetResponse, body: bytes | None) -> None:
+        """Report how a passed request ended, once.
+
+        Takes: `body`, the whole answer's body, decompressed, where it is within `NetLimits.text_bytes`; else None.
+        """
+        ...
+
+    def turned_away(self, host: str, port: int, reason: str) -> None:
+        """Report traffic that could not be read, and so was refused without being an effect."""
+        ...

@@ -1,0 +1,127 @@
+"""What the gate is asked: a request as the ledger may hold it, and the placeholders that stand in it."""
+
+from collections.abc import Iterable
+
+from interlock.boundary.net.bodies import Kept, Spool
+from interlock.boundary.net.credentials import Credentials
+from interlock.boundary.net.settings import Place
+from interlock.boundary.net.sides import AnswerHead, RawHeaders, RequestHead
+from interlock.model.requests import Credential, Headers, NetRequest, NetResponse, Outcome
+
+_REMEMBERED = 256
+_WEBSOCKET = {"http": "ws", "https": "wss"}
+
+
+class Sight:
+    """What was seen of credentials, remembered: most requests of a connection carry the same fields.
+
+    Holds: what `Credentials` says of the same fields, host and query never changes once it has said it.
+    """
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._known: dict[tuple[str, str, int, str, RawHeaders], tuple[Credential, Headers, str]] = {}
+
+    def seen(self, head: RequestHead) -> tuple[Credential, Headers, str]:
+        """Return whose key a request carries, and its fields and query for the ledger."""
+        query = head.target.partition("?")[2]
+        key = (head.scheme, head.authority_host, head.port, query, head.headers)
+        found = self._known.get(key)
+        if found is None:
+            credential, headers = self._credentials.seen(head)
+            found = (credential, headers, self._credentials.query_for_ledger(head.target) if query else "")
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+
+def field(headers: RawHeaders, name: bytes) -> str:
+    """Return a field's value, `""` for none; several are joined with commas."""
+    values = [value for key, value in headers if key == name]
+    return b", ".join(values).decode("latin-1") if values else ""
+
+
+def request_of(
+    head: RequestHead,
+    place: Place,
+    spool: Spool | None,
+    sight: Sight,
+    tokens: dict[str, str],
+    *,
+    streams: bool = False,
+) -> NetRequest:
+    """Make the question to the gate. Takes: `spool`, the finished body, None for none or for one that `streams`.
+
+    Raises: SpoolFailed.
+    """
+    credential, headers, query = sight.seen(head)
+    body = spool is not None and not streams and spool.size_bytes > 0
+    text = None
+    if body:
+        assert spool is not None
+        text = spool.text(field(head.headers, b"content-type"), field(head.headers, b"content-encoding"))
+    found: tuple[str, ...] = ()
+    if tokens:
+        parts: list[bytes] = [head.target.encode("ascii")]
+        parts += [value for _, value in head.headers]
+        if text is not None:
+            parts.append(text.encode("utf-8", "replace"))
+        found = placeholders(tokens, [*parts], spool.chunks() if body and spool is not None else ())
+    return NetRequest(
+        method=head.method,
+        scheme=_WEBSOCKET[head.scheme] if head.upgrade else head.scheme,
+        host=head.authority_host,
+        port=head.port,
+        path=head.target.partition("?")[0],
+        query=query,
+        headers=headers,
+        protocol=head.protocol,
+        address="" if head.elsewhere else place.address,
+        published=place.published,
+        body_size_bytes=-1 if streams else spool.size_bytes if body and spool is not None else 0,
+        body_digest=spool.digest if body and spool is not None else "",
+        body_text=text,
+        credential=credential,
+        placeholders=found,
+    )
+
+
+def response_of(
+    outcome: Outcome, detail: str, head: AnswerHead | None, kept: Kept | None
+) -> tuple[NetResponse, bytes | None]:
+    """Make the report of how a request ended. Returns: with it the whole body, decompressed, None beyond the limits."""
+    if head is None or kept is None:
+        return NetResponse(outcome=outcome, detail=detail), None
+    response = NetResponse(
+        outcome=outcome,
+        status=head.status,
+        content_type=field(head.headers, b"content-type").partition(";")[0].strip().lower(),
+        size_bytes=kept.size_bytes,
+        digest=kept.digest,
+        detail=detail,
+    )
+    if outcome is not Outcome.DONE:
+        return response, None
+    return response, kept.body(field(head.headers, b"content-encoding"))
+
+
+def placeholders(tokens: dict[str, str], parts: Iterable[bytes], body: Iterable[bytes]) -> tuple[str, ...]:
+    """Find the effects whose placeholders stand in any part, or in the body across its chunks."""
+    left = {token.encode("utf-8"): effect for token, effect in tokens.items()}
+    longest = max(map(len, left), default=0)
+    found: list[str] = []
+
+    def search(data: bytes) -> None:
+        for token in [token for token in left if token in data]:
+            found.append(left.pop(token))
+
+    for part in parts:
+        search(part)
+    tail = b""
+    for chunk in body:
+        if not left:
+            break
+        search(tail + chunk)
+        tail = (tail + chunk)[-longest + 1 :] if longest > 1 else b""
+    return tuple(sorted(set(found)))

@@ -1,0 +1,359 @@
+"""Requests while the command runs: decided at once, asked about, or parked until their scope is resolved.
+
+A request whose answer the agent waits for is decided before anything of it leaves. One that may wait is parked, and
+the agent gets a placeholder; a later request that holds the placeholder makes its subject be resolved first.
+Source: DESIGN §4, §7; KAIROS, speculation.
+"""
+
+from dataclasses import replace
+
+from interlock import policy as rules
+from interlock.model import commands as cmd
+from interlock.model import events as ev
+from interlock.model.effects import Effect, Reach
+from interlock.model.nodes import NodeKind
+from interlock.model.requests import INTERNAL_HOST, Outcome
+from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, SemanticException, Verdict
+from interlock.monitor.codec import event_payload
+from interlock.monitor.exceptions import (
+    refused_after,
+    refused_by_oracle,
+    refused_placeholder,
+    refused_unanswered,
+)
+from interlock.monitor.state import Decided, State, Waiting
+from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node, check_nodes
+
+_ANSWERS = "/requests/"
+_READS = frozenset({"net.read", "net.model"})
+"""Operations that change nothing out there: their intent need not survive a loss of power."""
+
+
+def request_made(state: State, event: ev.RequestMade) -> tuple[State, Commands]:
+    """Decide a request that the boundary holds."""
+    assert state.policy is not None
+    assert state.knowledge is not None
+    request = event.request
+    effect_id = f"e{state.proposed + 1}"
+    effect = rules.characterise_request(state.policy, state.knowledge, request, effect_id)
+    if request.host == INTERNAL_HOST:
+        return _asked_inside(state, event, effect)
+    # The model is told of the placeholder, as the agent is: nothing hangs on it there.
+    placeholders = () if effect.operation == "net.model" else request.placeholders
+    return _propose(state, event, effect, placeholders)
+
+
+def message_made(state: State, event: ev.MessageMade) -> tuple[State, Commands]:
+    """Decide a part of an open stream.
+
+    Raises: ProtocolError, if no such stream is open.
+    """
+    assert state.policy is not None
+    assert state.knowledge is not None
+    message = event.message
+    stream = next((item.effect for item in state.flying if item.effect.id == message.stream), None)
+    if stream is None:
+        raise ProtocolError("a message belongs to no open stream")
+    effect = rules.characterise_message(
+        state.policy, state.knowledge, stream, message, f"e{state.proposed + 1}"
+    )
+    return _propose(state, event, effect, message.placeholders)
+
+
+def traffic_refused(state: State, event: ev.TrafficRefused) -> tuple[State, Commands]:
+    """Record traffic that could not be read."""
+    out = Writing(state)
+    out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
+    return replace(state, next_seq=out.seq), out.then()
+
+
+def _propose(
+    state: State, event: ev.RequestMade | ev.MessageMade, effect: Effect, placeholders: tuple[str, ...]
+) -> tuple[State, Commands]:
+    assert state.policy is not None
+    assert state.knowledge is not None
+    (verdict,) = rules.decide(state.policy, state.knowledge, (effect,))
+    out = Writing(state)
+    call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
+    node = check_nodes(out, call, (verdict,))[effect.id]
+    item = Decided(effect=effect, verdict=verdict, node=node, call=call)
+    state = replace(state, proposed=state.proposed + 1, latest=item)
+    if verdict.decision is Decision.REFUSE:
+        assert verdict.exception is not None
+        state = _turn_away(state, out, item, verdict.exception)
+        return replace(state, next_seq=out.seq), out.then()
+    if placeholders:
+        waiting = Waiting(item=item, subjects=placeholders)
+        return go_on(replace(state, waiting=(*state.waiting, waiting)), out)
+    deferred = verdict.decision is Decision.DEFER
+    if deferred:
+        _deferred_node(out, item)
+    if effect.reach is Reach.PARKABLE and (deferred or state.parked):
+        # What is vouched for joins the open scope: parked requests leave in their order.
+        return replace(state, parked=(*state.parked, item), next_seq=out.seq), out.then(
+            cmd.Park(effect_id=effect.id)
+        )
+    if deferred:
+        return _ask(state, out, item)
+    state, command = _pass(state, item)
+    return replace(state, next_seq=out.seq), out.then(command)
+
+
+def _deferred_node(out: Writing, item: Decided) -> None:
+    out.node(
+        NodeKind.DEFERRED,
+        item.node,
+        "monitor",
+        {"effect": item.effect.id, "object": item.effect.object, "reason": item.verdict.reason},
+        verdict=Decision.DEFER.value,
+    )
+
+
+def _pass(state: State, item: Decided) -> tuple[State, cmd.Command]:
+    assert state.policy is not None
+    assert state.knowledge is not None
+    effect = item.effect
+    flying = state.flying if effect.message is not None else (*state.flying, item)
+    return replace(
+        state, knowledge=state.knowledge.with_request(state.policy, effect), flying=flying
+    ), cmd.LetPass(effect_id=effect.id, durable=effect.operation not in _READS)
+
+
+def _turn_away(
+    state: State, out: Writing, item: Decided, exception: SemanticException, under: int | None = None
+) -> State:
+    blocked_node(out, item, exception, under)
+    out.commands.append(
+        cmd.TurnAway(effect_id=item.effect.id, object=item.effect.object, exception=exception)
+    )
+    return replace(state, turned_away=state.turned_away + 1)
+
+
+def _ask(state: State, out: Writing, item: Decided) -> tuple[State, Commands]:
+    """Ask about a request whose answer the agent waits for; it cannot be held for later."""
+    assert state.policy is not None
+    reason = ""
+    if state.oracle == "hold":
+        reason = "the run is held for a later review, and this request cannot wait for it"
+    elif not state.policy.network.ask:
+        reason = "the policy asks nobody while the command runs"
+    if reason:
+        state = _turn_away(
+            state, out, item, refused_by_oracle(state.policy, item.effect, item.verdict, state.oracle, reason)
+        )
+        return replace(state, next_seq=out.seq), out.then()
+    return replace(state, opened=(*state.opened, item), next_seq=out.seq), out.then(
+        cmd.Ask(oracle=state.oracle, deferred=((item.effect, item.verdict),), now=True)
+    )
+
+
+def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
+    """Take an oracle's answer while the command runs: on requests that wait, or on parked ones."""
+    assert state.knowledge is not None
+    out = Writing(state)
+    node = out.node(NodeKind.RESOLUTION, state.apm_node, f"oracle:{event.oracle}", event_payload(event))
+    asked = set(event.asked)
+    # Bounded: only what was asked can be answered, and the first answer on an effect stands.
+    given: dict[str, ev.Answer] = {}
+    for answer in event.answers:
+        given.setdefault(answer.effect_id, answer)
+
+    def released(item: Decided) -> bool:
+        answer = given.get(item.effect.id)
+        silent = bool(event.fault) or event.leave_open
+        return not silent and answer is not None and answer.decision is Decision.RELEASE
+
+    for item in state.opened:
+        if item.effect.id not in asked:
+            continue
+        if released(item):
+            state = replace(state, knowledge=state.knowledge.with_grant(item.effect, node))
+            state, command = _pass(state, item)
+            out.commands.append(command)
+        else:
+            state = _refused_by(state, out, item, event, given)
+    state = replace(state, opened=tuple(item for item in state.opened if item.effect.id not in asked))
+    wanted = tuple(one for one in state.resolving if one in asked)
+    if not wanted:
+        return replace(state, next_seq=out.seq), out.then()
+    state = replace(state, resolving=())
+    if event.leave_open:
+        # The scope stays open, so whoever hangs on it gets no answer now.
+        return _give_up(state, out, "the review was left for later")
+    for item in state.parked:
+        if item.effect.id in wanted and item.verdict.decision is Decision.DEFER and not released(item):
+            state = _refused_by(state, out, item, event, given)
+            state = replace(state, parked=tuple(one for one in state.parked if one is not item))
+    queue = tuple(item.effect.id for item in state.parked if item.effect.id in wanted)
+    return _begin_sending(state, out, queue)
+
+
+def _refused_by(
+    state: State, out: Writing, item: Decided, event: ev.OracleAnswered, given: dict[str, ev.Answer]
+) -> State:
+    answer = given.get(item.effect.id)
+    reason = event.fault or (answer.reason if answer is not None else "no answer")
+    return _turn_away(
+        state, out, item, refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
+    )
+
+
+def _begin_sending(state: State, out: Writing, queue: tuple[str, ...]) -> tuple[State, Commands]:
+    if not queue:
+        return go_on(state, out)
+    out.node(
+        NodeKind.RESOLUTION,
+        state.apm_node,
+        "monitor",
+        {"intent": "send", "effects": list(queue)},
+        verdict=Decision.RELEASE.value,
+    )
+    return replace(state, sending=queue, next_seq=out.seq), out.then(cmd.Send(effect_id=queue[0]))
+
+
+def go_on(state: State, out: Writing) -> tuple[State, Commands]:
+    """Settle whoever hangs on a parked request: answer where it is settled, else resolve it first.
+
+    Parked requests are resolved in order: with one, all that were parked before it.
+    """
+    parked = {item.effect.id for item in state.parked}
+    left: list[Waiting] = []
+    for waiting in state.waiting:
+        if parked.isdisjoint(waiting.subjects):
+            state = _settled(state, out, waiting)
+        else:
+            left.append(waiting)
+    state = replace(state, waiting=tuple(left), next_seq=out.seq)
+    if not left or state.resolving or state.sending:
+        return state, out.then()
+    subjects = set(left[0].subjects)
+    last = max(at for at, item in enumerate(state.parked) if item.effect.id in subjects)
+    group = state.parked[: last + 1]
+    open_ones = tuple(item for item in group if item.verdict.decision is Decision.DEFER)
+    if not open_ones:
+        return _begin_sending(state, out, tuple(item.effect.id for item in group))
+    if state.oracle == "hold":
+        return _give_up(state, out, "the run is held for a later review")
+    return replace(state, resolving=tuple(item.effect.id for item in group)), out.then(
+        cmd.Ask(
+            oracle=state.oracle,
+            deferred=tuple((item.effect, item.verdict) for item in open_ones),
+            now=True,
+        )
+    )
+
+
+def _settled(state: State, out: Writing, waiting: Waiting) -> State:
+    item = waiting.item
+    if waiting.inside:
+        out.commands.append(cmd.AnswerInside(effect_id=item.effect.id, subject=waiting.subjects[0]))
+        return state
+    node = out.node(
+        NodeKind.RESOLUTION,
+        state.apm_node,
+        "monitor",
+        {"effect": item.effect.id, "placeholders": list(waiting.subjects)},
+        verdict=Decision.REFUSE.value,
+    )
+    return _turn_away(state, out, item, refused_placeholder(item.effect, waiting.subjects), node)
+
+
+def _give_up(state: State, out: Writing, reason: str) -> tuple[State, Commands]:
+    """Refuse whoever hangs on a parked request that cannot be settled now; it stays parked."""
+    for waiting in state.waiting:
+        node = out.node(
+            NodeKind.RESOLUTION,
+            state.apm_node,
+            "monitor",
+            {"effect": waiting.item.effect.id, "placeholders": list(waiting.subjects), "reason": reason},
+            verdict=Decision.REFUSE.value,
+        )
+        state = _turn_away(state, out, waiting.item, refused_unanswered(waiting.item.effect, reason), node)
+    return replace(state, waiting=(), next_seq=out.seq), out.then()
+
+
+def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
+    """Take the outcome of a parked request; what was to leave after one that failed does not leave."""
+    assert state.policy is not None
+    assert state.knowledge is not None
+    items = {item.effect.id: item for item in state.parked}
+    item = items[event.effect_id]
+    node = out.node(NodeKind.TOOL_OUTPUT, item.call, "monitor", event_payload(event))
+    knowledge = state.knowledge.with_request(state.policy, item.effect)
+    knowledge = knowledge.with_response(state.policy, item.effect, event.response, node)
+    gone = {event.effect_id}
+    rest = state.sending[1:]
+    done = event.response.outcome is Outcome.DONE
+    if not done and rest:
+        stop = out.node(
+            NodeKind.RESOLUTION,
+            state.apm_node,
+            "monitor",
+            {"stopped": list(rest), "after": event.effect_id},
+            verdict=Decision.REFUSE.value,
+        )
+        for effect_id in rest:
+            exception = refused_after(items[effect_id].effect, event.effect_id, event.response.outcome)
+            state = _turn_away(state, out, items[effect_id], exception, stop)
+        gone |= set(rest)
+        rest = ()
+    return replace(
+        state,
+        knowledge=knowledge,
+        parked=tuple(one for one in state.parked if one.effect.id not in gone),
+        sending=rest,
+        committed=state.committed + done,
+    )
+
+
+def response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:
+    """Take how a request that left came back.
+
+    Raises: ProtocolError, if no such request is under way.
+    """
+    assert state.policy is not None
+    assert state.knowledge is not None
+    item = next((one for one in state.flying if one.effect.id == event.effect_id), None)
+    if item is None:
+        raise ProtocolError("an answer belongs to no request that left")
+    out = Writing(state)
+    node = out.node(NodeKind.TOOL_OUTPUT, item.call, "agent", event_payload(event))
+    return replace(
+        state,
+        next_seq=out.seq,
+        knowledge=state.knowledge.with_response(state.policy, item.effect, event.response, node),
+        flying=tuple(one for one in state.flying if one is not item),
+    ), out.then()
+
+
+def ended(state: State, out: Writing) -> State:
+    """The command is gone: nobody waits for an answer any more. What is parked stays for the scope's end."""
+    for item in (*state.opened, *(one.item for one in state.waiting if not one.inside)):
+        node: int | None = None
+        if item.verdict.decision is not Decision.DEFER:
+            node = out.node(
+                NodeKind.RESOLUTION,
+                state.apm_node,
+                "monitor",
+                {"effect": item.effect.id, "reason": "the command ended"},
+                verdict=Decision.REFUSE.value,
+            )
+        blocked_node(out, item, refused_unanswered(item.effect, "the command ended before"), node)
+        state = replace(state, turned_away=state.turned_away + 1)
+    return replace(state, flying=(), opened=(), waiting=(), resolving=(), sending=(), next_seq=out.seq)
+
+
+def _asked_inside(state: State, event: ev.RequestMade, effect: Effect) -> tuple[State, Commands]:
+    """A request to the boundary itself: nothing of it leaves, so nothing is decided."""
+    out = Writing(state)
+    call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
+    state = replace(state, proposed=state.proposed + 1, latest=None, next_seq=out.seq)
+    path = event.request.path
+    subject = path.removeprefix(_ANSWERS) if path.startswith(_ANSWERS) else ""
+    if not any(item.effect.id == subject for item in state.parked):
+        return state, out.then(cmd.AnswerInside(effect_id=effect.id, subject=subject))
+    own = Check(guard=Guard.RULES, outcome=CheckOutcome.PASS, rules=(), reason="it asks the boundary itself")
+    verdict = Verdict(effect_id=effect.id, decision=Decision.RELEASE, checks=(own,))
+    item = Decided(effect=effect, verdict=verdict, node=call, call=call)
+    waiting = Waiting(item=item, subjects=(subject,), inside=True)
+    return go_on(replace(state, waiting=(*state.waiting, waiting)), out)

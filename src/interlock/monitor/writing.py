@@ -1,0 +1,107 @@
+"""Nodes as a step writes them: numbered, with their checks and blocks."""
+
+from interlock.model import commands as cmd
+from interlock.model.errors import InterlockError
+from interlock.model.nodes import Node, NodeKind
+from interlock.model.verdicts import Decision, Guard, SemanticException, Verdict
+from interlock.monitor.codec import plain
+from interlock.monitor.state import Decided, State
+
+Commands = tuple[cmd.Command, ...]
+
+
+class ProtocolError(InterlockError):
+    """An event came in a phase where it cannot come: a fault of the runtime, or a forged ledger."""
+
+    code = "protocol"
+
+
+class Writing:
+    """Nodes of one step, numbered from the state's next position."""
+
+    def __init__(self, state: State) -> None:
+        self.seq = state.next_seq
+        self.commands: list[cmd.Command] = []
+
+    def node(
+        self,
+        kind: NodeKind,
+        parent: int | None,
+        actor: str,
+        payload: dict[str, object],
+        verdict: str = "",
+    ) -> int:
+        """Append a node; return its seq."""
+        seq = self.seq
+        self.seq += 1
+        self.commands.append(
+            cmd.Append(
+                node=Node(seq=seq, kind=kind, parent=parent, actor=actor, payload=payload, verdict=verdict)
+            )
+        )
+        return seq
+
+    def then(self, *commands: cmd.Command) -> Commands:
+        """Return the nodes' commands, then these."""
+        return (*self.commands, *commands)
+
+
+def check_nodes(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[str, int]:
+    """Write one check node a guard for the batch; return effect id -> seq of its deciding check.
+
+    Effects on which a guard said the same share one finding: 100,000 staged files are a few hundred nodes and
+    not 100,000 (ADR-0006).
+    """
+    deciding: dict[str, int] = {}
+    for guard in Guard:
+        findings: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+        derivations: list[object] = []
+        for verdict in verdicts:
+            for check in verdict.checks:
+                if check.guard is guard:
+                    findings.setdefault((check.outcome.value, check.rules, check.reason), []).append(
+                        verdict.effect_id
+                    )
+            if guard is Guard.PROVENANCE:
+                derivations += [
+                    {"effect": verdict.effect_id, **_record(item)} for item in verdict.derivations
+                ]
+        if not findings:
+            continue
+        payload: dict[str, object] = {
+            "guard": guard.value,
+            "findings": [
+                {"outcome": outcome, "rules": list(rules), "reason": reason, "effects": effects}
+                for (outcome, rules, reason), effects in findings.items()
+            ],
+        }
+        if derivations:
+            payload["derivations"] = derivations
+        decisions = {v.decision.value for v in verdicts if v.checks and v.checks[-1].guard is guard}
+        seq = out.node(
+            NodeKind.CHECK, call, "monitor", payload, verdict=decisions.pop() if len(decisions) == 1 else ""
+        )
+        for verdict in verdicts:
+            if verdict.checks and verdict.checks[-1].guard is guard:
+                deciding[verdict.effect_id] = seq
+    return deciding
+
+
+def _record(value: object) -> dict[str, object]:
+    record = plain(value)
+    assert isinstance(record, dict)
+    return record
+
+
+def blocked_node(out: Writing, item: Decided, exception: SemanticException, under: int | None = None) -> None:
+    """Write that an effect is refused.
+
+    Takes: `under`, the node that decided so, where it is not the effect's own deciding check.
+    """
+    out.node(
+        NodeKind.BLOCKED,
+        item.node if under is None else under,
+        "monitor",
+        {"effect": item.effect.id, "object": item.effect.object, "exception": _record(exception)},
+        verdict=Decision.REFUSE.value,
+    )

@@ -1,0 +1,129 @@
+"""Derivations of what steers a request: the host, and for what changes something or streams, the URL.
+
+The rules, each small enough to be checked again from the record alone:
+- `published`: the operator shows this port to the run;
+- `model-provider`: an inference call to a provider that the policy names or that is well known;
+- `named-in-policy`: an entry of the policy's `network` fits;
+- `named-in-task`, `named-in-file`, `named-in-net`: the principal's words, or a file or a host that the policy
+  trusts, name it;
+- `granted`: an oracle released the same operation on the same value before.
+A text that names a host vouches for reading there; for anything else it has to name the URL.
+"""
+
+from interlock.model.effects import Effect, Value
+from interlock.model.requests import NetRequest
+from interlock.model.verdicts import Derivation
+from interlock.policy.declaration import Policy
+from interlock.policy.naming import find_named
+from interlock.policy.network import is_read, method_of
+from interlock.policy.provenance import Knowledge
+
+READ = "net.read"
+WRITE = "net.write"
+MODEL = "net.model"
+STREAM = "net.stream"
+MESSAGE = "net.message"
+CONNECT = "net.connect"
+HOST_ROLE = "host"
+URL_ROLE = "url"
+PUBLISHED = "published"
+MODEL_PROVIDER = "model-provider"
+NAMED_IN_POLICY = "named-in-policy"
+NAMED_IN = "named-in-"
+GRANTED = "granted"
+
+
+def operation_of(policy: Policy, request: NetRequest) -> str:
+    """Return what a request is to the rules."""
+    if request.protocol == "opaque" or request.scheme == "tcp" or request.method == "CONNECT":
+        return CONNECT
+    if policy.network.is_model_call(request):
+        return MODEL
+    if request.scheme in ("ws", "wss") or request.body_size_bytes < 0:
+        return STREAM
+    return READ if is_read(request) else WRITE
+
+
+def host_text(request: NetRequest, *, with_port: bool = False) -> str:
+    """Return a request's host as its role `host` has it: with the port where it is not the scheme's own."""
+    host = f"[{request.host}]" if ":" in request.host else request.host
+    default = {"http": 80, "ws": 80, "https": 443, "wss": 443}.get(request.scheme)
+    return f"{host}:{request.port}" if with_port or request.port != default else host
+
+
+def url_text(request: NetRequest) -> str:
+    """Return a request's URL as its role `url` has it: without the query."""
+    return f"{request.scheme}://{host_text(request)}{request.path}"
+
+
+def derive_net(policy: Policy, knowledge: Knowledge, effect: Effect, value: Value) -> Derivation | None:
+    """Return a derivation of one steering value of a net effect, None where there is none.
+
+    Holds: deterministic; an effect with a facet has none.
+    """
+    request = effect.request
+    if request is None or effect.facets:
+        return None
+    operation = effect.operation if effect.message is None else operation_of(policy, request)
+    expected = (
+        host_text(request, with_port=operation == CONNECT) if value.role == HOST_ROLE else url_text(request)
+    )
+    if not request.host or value.text != expected:
+        return None
+    rule = _by_policy(policy, request, operation, value.role)
+    if rule:
+        return Derivation(
+            role=value.role, value=value.text, rule=rule, node=knowledge.task_node, start=0, end=0
+        )
+    if operation != CONNECT and policy.network.declared:
+        found = _by_text(knowledge, value)
+        if found is not None:
+            return found
+    for grant in knowledge.grants:
+        if grant.value == value.text and grant.role == value.role and grant.operation == operation:
+            return Derivation(
+                role=value.role, value=value.text, rule=GRANTED, node=grant.node, start=0, end=0
+            )
+    return None
+
+
+def _by_policy(policy: Policy, request: NetRequest, operation: str, role: str) -> str:
+    """Return the rule by which the policy itself vouches for a role's value, `""` for none."""
+    network = policy.network
+    if network.published(request) is not None:
+        return PUBLISHED
+    if operation == MODEL:
+        return MODEL_PROVIDER if role == HOST_ROLE else ""
+    if operation == CONNECT:
+        return NAMED_IN_POLICY if network.opaque_route(request.host, request.port) else ""
+    if operation != READ and role == HOST_ROLE:
+        return NAMED_IN_POLICY if network.names(request.host, request.port) else ""
+    rule = network.rule_for(request.host, request.port, method_of(request), request.path)
+    return NAMED_IN_POLICY if rule is not None else ""
+
+
+def _by_text(knowledge: Knowledge, value: Value) -> Derivation | None:
+    for source in knowledge.sources:
+        span = find_named(source.text, value.role, value.text)
+        if span is not None:
+            return Derivation(
+                role=value.role,
+                value=value.text,
+                rule=NAMED_IN + source.kind,
+                node=source.node,
+                start=source.offset + span[0],
+                end=source.offset + span[1],
+            )
+    return None
+
+
+def is_named(policy: Policy, knowledge: Knowledge, request: NetRequest) -> bool:
+    """Say whether the operator or a trusted text names a request's host, for whatever purpose."""
+    network = policy.network
+    return (
+        network.published(request) is not None
+        or network.names(request.host, request.port)
+        or network.is_model_host(request.host, request.port)
+        or network.opaque_route(request.host, request.port) is not None
+        or _by_text(knowledge, Value(role=HOST_ROLE, text=host_text(request))) is not None
+    )

@@ -1,0 +1,156 @@
+"""Requests become effects: what they do, where they go, what they carry, and what is odd about them.
+
+What a request carries is judged by value where it could be read (its URL, its fields, a body of text): the level of the
+sensitive values that stand in it. Where it could not (a body that is no text, too long, or that streams, and opaque
+bytes) anything that was read may be in it, so it carries the level of the trajectory's label.
+Source: KAIROS, the blocking request and its carried data; the levels, ours.
+"""
+
+import re
+
+from interlock.model.effects import Channel, Effect, Facet, Reach, Value
+from interlock.model.labels import Confidentiality
+from interlock.model.requests import Credential, NetMessage, NetRequest
+from interlock.policy.declaration import Policy
+from interlock.policy.net_derivation import (
+    CONNECT,
+    HOST_ROLE,
+    MESSAGE,
+    MODEL,
+    STREAM,
+    URL_ROLE,
+    WRITE,
+    host_text,
+    is_named,
+    operation_of,
+    url_text,
+)
+from interlock.policy.provenance import Knowledge
+
+FOREIGN = "foreign-credential"
+RAW_ADDRESS = "raw-address"
+PLAIN_CREDENTIAL = "plain-http-credential"
+REMOTE_TOOL = "remote-tool"
+FACETS = (FOREIGN, RAW_ADDRESS, PLAIN_CREDENTIAL, REMOTE_TOOL)
+"""What takes provenance away from a request: nobody but an oracle can release it then."""
+
+_URL_ROLES = frozenset({WRITE, STREAM})
+_FORM = "application/x-www-form-urlencoded"
+
+
+def characterise_request(policy: Policy, knowledge: Knowledge, request: NetRequest, effect_id: str) -> Effect:
+    """Return the effect that a request is."""
+    operation = operation_of(policy, request)
+    steering = [Value(role=HOST_ROLE, text=host_text(request, with_port=operation == CONNECT))]
+    if operation in _URL_ROLES:
+        steering.append(Value(role=URL_ROLE, text=url_text(request)))
+    return Effect(
+        id=effect_id,
+        channel=Channel.NET,
+        operation=operation,
+        object=request.url,
+        reach=Reach.PARKABLE if operation == WRITE and policy.network.parks(request) else Reach.BLOCKING,
+        steering=tuple(steering),
+        carried=_carried(knowledge, request, operation),
+        clearance=_clearance(policy, request, operation),
+        facets=tuple(_facets(policy, knowledge, request, operation)),
+        request=request,
+    )
+
+
+def characterise_message(
+    policy: Policy, knowledge: Knowledge, stream: Effect, message: NetMessage, effect_id: str
+) -> Effect:
+    """Return the effect that a part of an open stream is.
+
+    Takes: `stream`, the effect that opened it. What is odd about it was decided with it; what the part carries is not.
+    """
+    carried = knowledge.level_in(message.text) if message.text is not None else Confidentiality.PUBLIC
+    if message.text is None and message.size_bytes:
+        carried = max(carried, knowledge.label.confidentiality, knowledge.unlisted_level)
+    return Effect(
+        id=effect_id,
+        channel=Channel.NET,
+        operation=MESSAGE,
+        object=stream.object,
+        reach=Reach.BLOCKING,
+        steering=stream.steering,
+        carried=carried,
+        clearance=stream.clearance,
+        request=stream.request,
+        message=message,
+    )
+
+
+def _carried(knowledge: Knowledge, request: NetRequest, operation: str) -> Confidentiality:
+    label = max(knowledge.label.confidentiality, knowledge.unlisted_level)
+    if operation == CONNECT:
+        return label
+    unread = request.body_text is None and request.body_size_bytes != 0
+    level = label if unread else knowledge.unlisted_level
+    if not knowledge.sensitive:
+        return level
+    return max(level, knowledge.level_in(readable(request)))
+
+
+def readable(request: NetRequest) -> str:
+    """Return all of a request that can be read, with what stands in its URL written out."""
+    from urllib.parse import unquote_plus
+
+    parts = [request.path, request.query]
+    parts += [unquote_plus(part) for part in parts if "%" in part or "+" in part]
+    parts += [unquote_plus(part) for part in request.path.split("/") if "%" in part]
+    # A value may hold slashes, and a part between slashes may be a value: both count.
+    parts += [re.sub(r"[/?#]", " ", part) for part in parts]
+    parts += [request.host, request.host.replace(".", " ")]
+    parts += [value for _, value in request.headers]
+    if request.body_text:
+        parts.append(request.body_text)
+        if any(name == "content-type" and value.startswith(_FORM) for name, value in request.headers):
+            parts.append(unquote_plus(request.body_text))
+    return "\n".join(parts)
+
+
+def _clearance(policy: Policy, request: NetRequest, operation: str) -> Confidentiality:
+    """Return what a destination may be given: the highest of what the operator's declarations give it."""
+    from interlock.policy.network import method_of
+
+    network = policy.network
+    # A provider sees what the agent sees; where the operator published a port, the far side is the operator's own.
+    if operation == MODEL or network.published(request) is not None:
+        return Confidentiality.CRITICAL
+    level = policy.clearance_of(request.host) or Confidentiality.PUBLIC
+    if operation == CONNECT:
+        route = network.opaque_route(request.host, request.port)
+        return max(level, route.clearance) if route else level
+    rule = network.rule_for(request.host, request.port, method_of(request), request.path)
+    return max(level, rule.clearance) if rule else level
+
+
+def _facets(policy: Policy, knowledge: Knowledge, request: NetRequest, operation: str) -> list[Facet]:
+    found: list[Facet] = []
+    if request.credential is Credential.FOREIGN:
+        reason = "it carries another account's key than the one that belongs to this host"
+        found.append(Facet(kind=FOREIGN, reason=reason))
+    if is_literal(request.host) and not is_named(policy, knowledge, request):
+        found.append(Facet(kind=RAW_ADDRESS, reason="it goes to an address that nobody named"))
+    if (
+        request.credential is not Credential.NONE
+        and request.scheme in ("http", "ws")
+        and policy.network.published(request) is None
+    ):
+        found.append(
+            Facet(kind=PLAIN_CREDENTIAL, reason="it carries a key over a connection that is not encrypted")
+        )
+    if operation == MODEL:
+        from interlock.policy.models import remote_tool
+
+        if remote_tool(request):
+            reason = "it has the model's provider itself call a server that the request names"
+            found.append(Facet(kind=REMOTE_TOOL, reason=reason))
+    return found
+
+
+def is_literal(host: str) -> bool:
+    """Say whether a canonical host is an IP literal."""
+    return ":" in host or host.rpartition(".")[2].isdigit()

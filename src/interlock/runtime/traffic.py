@@ -1,0 +1,278 @@
+"""The gate of a run: requests become events, the core decides, and the boundary is told what may leave.
+
+All of it happens on the one thread that runs the sandbox's loop, so that a request which policy decides is
+answered within its own call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused
+from interlock.model import events as ev
+from interlock.model.phases import Phase
+from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
+from interlock.model.verdicts import ExceptionType, SemanticException
+from interlock.runtime import sending
+from interlock.runtime.inbound import Inbound
+
+if TYPE_CHECKING:
+    from interlock.boundary import Sandbox
+    from interlock.runtime.performer import Performer
+
+SIGN_SECONDS = 0.05
+"""How long an answer's node may wait for a signature: what a killed monitor has not signed is lost."""
+
+_TOLD_ONE_BY_ONE = 20
+"""The same unreadable traffic is told so often; after that only at each doubling."""
+
+OVER = SemanticException(
+    type=ExceptionType.STOP,
+    violated_rule="run-over",
+    rationale="the run is no longer under way",
+    constraints=("nothing leaves any more",),
+    allowed_objective="end",
+)
+
+
+class Traffic:
+    """Takes the boundary's proposals to the core and the core's word back to the boundary.
+
+    Takes: `tokens`, the boundary's table of placeholders, token -> effect id, filled here; `lost`, called once when the
+    ledger cannot be written: from then on everything is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        performer: Performer,
+        sandbox: Sandbox,
+        loop: asyncio.AbstractEventLoop,
+        sender: sending.Sender,
+        tokens: dict[str, str],
+        keeps_text: Callable[[NetRequest], bool],
+        inbound: Inbound,
+        lost: Callable[[BaseException], None],
+    ) -> None:
+        self._performer = performer
+        self._sandbox = sandbox
+        self._loop = loop
+        self._sender = sender
+        self._tokens = tokens
+        self._keeps_text = keeps_text
+        self._inbound = inbound
+        self._lost = lost
+        self._over = False
+        self._decided: dict[str, Passage] = {}
+        self._awaited: dict[str, asyncio.Future[Passage]] = {}
+        self._flying: dict[str, NetRequest] = {}
+        self._held: dict[str, NetRequest] = {}
+        self._unreadable: dict[tuple[str, int, str], int] = {}
+        self._signing: asyncio.TimerHandle | None = None
+        self._sends: set[asyncio.Task[None]] = set()
+
+    # what the boundary asks
+
+    def propose(self, request: NetRequest, body: Body | None) -> Passage | Awaitable[Passage]:
+        """Decide a request. Holds: a fault of ours refuses."""
+        self._catch_up()
+        effect_id = self._next()
+        self._held[effect_id] = request
+        return self._proposed(effect_id, ev.RequestMade(request=request))
+
+    def propose_message(self, message: NetMessage) -> Passage | Awaitable[Passage]:
+        """Decide a part of an open stream."""
+        if message.stream not in self._flying:
+            return Refused(effect_id=message.stream, exception=OVER)
+        self._catch_up()
+        return self._proposed(self._next(), ev.MessageMade(message=message))
+
+    def answered(self, effect_id: str, response: NetResponse, body: bytes | None) -> None:
+        """Record how a request that left came back, and keep the body for provenance."""
+        request = self._flying.pop(effect_id, None)
+        if request is None or self._over:
+            return
+        self._feed(ev.ResponseReceived(effect_id=effect_id, response=self._kept(request, response, body)))
+        self._sign_soon()
+
+    def turned_away(self, host: str, port: int, reason: str) -> None:
+        """Record unreadable traffic; a flood of the same costs few nodes."""
+        key = (host, port, reason)
+        count = self._unreadable.get(key, 0) + 1
+        if len(self._unreadable) < 10_000:
+            self._unreadable[key] = count
+        if self._over:
+            return
+        if count <= _TOLD_ONE_BY_ONE:
+            self._feed(ev.TrafficRefused(host=host, port=port, reason=reason))
+        elif count & (count - 1) == 0:
+            self._feed(ev.TrafficRefused(host=host, port=port, reason=reason, count=count // 2))
+        self._sign_soon()
+
+    # what the core commands
+
+    def let_pass(self, effect_id: str) -> None:
+        """Let a held request leave: its intent is on record."""
+        request = self._held.get(effect_id)
+        if request is not None:
+            self._flying[effect_id] = request
+        self._settle(effect_id, Passed(effect_id=effect_id))
+
+    def turn_away(self, effect_id: str, exception: SemanticException) -> None:
+        """Tell the agent that a request never leaves."""
+        self._settle(effect_id, Refused(effect_id=effect_id, exception=exception))
+
+    def park(self, effect_id: str) -> None:
+        """Give the agent a placeholder for a request that waits."""
+        token = f"interlock-placeholder-{effect_id}-{secrets.token_hex(8)}"
+        self._tokens[token] = effect_id
+        self._settle(effect_id, Parked(effect_id=effect_id, token=token))
+
+    def answer_inside(self, effect_id: str, subject: str) -> None:
+        """Answer a request to the boundary itself: the answer of a parked request, or the notices."""
+        if subject:
+            self._settle(effect_id, self._answer_of(effect_id, subject))
+            return
+        notices = [
+            {
+                "effect": refused,
+                "object": what,
+                "type": exception.type.value,
+                "violated_rule": exception.violated_rule,
+                "rationale": exception.rationale,
+                "constraints": list(exception.constraints),
+                "allowed_objective": exception.allowed_objective,
+            }
+            for refused, what, exception in self._performer.resolution.turned_away
+        ]
+        self._settle(effect_id, _json(effect_id, 200, {"notices": notices}))
+
+    def send(self, effect_id: str) -> None:
+        """Send a parked request while the command runs; its outcome is fed when it is there."""
+
+        (item,) = (one for one in self._performer.state.parked if one.effect.id == effect_id)
+        request = item.effect.request
+        assert request is not None
+
+        async def sent() -> None:
+            response = await self._sender.send(effect_id, request)
+            self._feed(self._performer.sent(effect_id, response))
+
+        task = self._loop.create_task(sent())
+        self._sends.add(task)
+        task.add_done_callback(self._sends.discard)
+
+    @contextmanager
+    def held_still(self) -> Iterator[None]:
+        """Stop the command and take its terminal while a person is asked; Ctrl-C then ends the question."""
+        if not self._performer.oracle.name.startswith("human"):
+            yield
+            return
+        self._sandbox.pause()
+        before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            self._sandbox.resume()
+
+    async def finish(self) -> None:
+        """The command is gone: wait for what is being sent, and let nothing more pass."""
+        if self._sends:
+            await asyncio.wait(self._sends)
+        for effect_id in list(self._flying):
+            gone = NetResponse(outcome=Outcome.UNKNOWN, detail="the command ended before its answer")
+            self.answered(effect_id, gone, None)
+        self._over = True
+        for effect_id, future in self._awaited.items():
+            if not future.done():
+                future.set_result(Refused(effect_id=effect_id, exception=OVER))
+        if self._signing is not None:
+            self._signing.cancel()
+
+    # the inside
+
+    def _catch_up(self) -> None:
+        """Learn what was read until now: it counts for what leaves now."""
+        if self._running():
+            self._sandbox.catch_up()
+
+    def _next(self) -> str:
+        return f"e{self._performer.state.proposed + 1}"
+
+    def _proposed(
+        self, effect_id: str, event: ev.RequestMade | ev.MessageMade
+    ) -> Passage | Awaitable[Passage]:
+        if not self._running():
+            self._held.pop(effect_id, None)
+            return Refused(effect_id=effect_id, exception=OVER)
+        self._feed(event)
+        decided = self._decided.pop(effect_id, None)
+        if decided is not None:
+            return decided
+        if not self._running():
+            self._held.pop(effect_id, None)
+            return Refused(effect_id=effect_id, exception=OVER)
+        future: asyncio.Future[Passage] = self._loop.create_future()
+        self._awaited[effect_id] = future
+        return future
+
+    def _running(self) -> bool:
+        return not self._over and self._performer.state.phase is Phase.RUNNING
+
+    def _settle(self, effect_id: str, passage: Passage) -> None:
+        self._held.pop(effect_id, None)
+        future = self._awaited.pop(effect_id, None)
+        if future is None:
+            self._decided[effect_id] = passage
+        elif not future.done():
+            future.set_result(passage)
+
+    def _feed(self, event: ev.Event) -> None:
+        from interlock.runtime.performer import LedgerLost
+
+        try:
+            self._performer.feed(event)
+        except LedgerLost as error:
+            # Nothing that is not on record may leave: the run ends here.
+            self._over = True
+            self._lost(error)
+
+    def _kept(self, request: NetRequest, response: NetResponse, body: bytes | None) -> NetResponse:
+        if body is None or not body:
+            return response
+        return self._inbound.keep(response, body, as_text=self._keeps_text(request))
+
+    def _answer_of(self, effect_id: str, subject: str) -> Passage:
+        found = self._sender.answer_of(subject)
+        if found is None:
+            refused = [one for one, _what, _why in self._performer.resolution.turned_away if one == subject]
+            status, text = (403, "it was refused") if refused else (404, "no such request was parked")
+            return _json(effect_id, status, {"effect": subject, "detail": text})
+        status, content_type, body = found
+        return Answered(effect_id=effect_id, status=status, content_type=content_type, body=body)
+
+    def _sign_soon(self) -> None:
+        if self._signing is None and not self._over:
+            self._signing = self._loop.call_later(SIGN_SECONDS, self._sign)
+
+    def _sign(self) -> None:
+        from interlock.runtime.performer import LedgerLost
+
+        self._signing = None
+        try:
+            self._performer.sign()
+        except LedgerLost as error:
+            self._over = True
+            self._lost(error)
+
+
+def _json(effect_id: str, status: int, content: dict[str, object]) -> Answered:
+    body = (json.dumps(content, indent=2) + "\n").encode()
+    return Answered(effect_id=effect_id, status=status, content_type="application/json", body=body)
