@@ -7,13 +7,16 @@ export PYTHON
 WORKERS ?= 2
 FLIPS ?= 100000
 
-.PHONY: help setup demo test check lint types imports docs bench crash soak fuzz generate clean
+.PHONY: help setup clients demo test check lint types imports docs bench crash soak fuzz generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
 
 setup: ## make .venv with all that the other targets need
 	@scripts/setup
+
+clients: setup ## install the client programs that the network tests run inside (curl, git, Go, Java …)
+	@scripts/need_clients
 
 demo: setup ## see Interlock hold, refuse and prove, on a small example
 	@$(BIN)/interlock demo

@@ -295,7 +295,7 @@ def compare(
     policy = policy_of(plain_policy)
     knowledge = knowledge_of(policy, trajectory)
     trusted, level = spec.label(plain_policy, trajectory)
-    assert (knowledge.label.integrity is Integrity.TRUSTED, int(knowledge.label.confidentiality)) == (
+    assert (knowledge.label.integrity is Integrity.TRUSTED, int(knowledge.read_level)) == (
         trusted,
         level,
     )

@@ -104,7 +104,21 @@ def test_lost_events_raise_the_label_and_never_lower_it() -> None:
     before = Knowledge.started(policy, "work", 0)
     after = before.with_unknown_reads(policy)
     assert after.label.integrity <= before.label.integrity
-    assert after.label.confidentiality is policy.highest_level
+    assert after.read_level is policy.highest_level
+    assert after.level_in("anything") is policy.highest_level
+
+
+def test_once_what_is_sensitive_was_listed_only_what_it_holds_counts() -> None:
+    policy = load_policy(None, filename="coding")
+    read = FileRead(
+        place=Place(root="workspace", path=".env"), opened=0, closed=0, staged=False, text="K=tok-7f3a91"
+    )
+    known = Knowledge.started(policy, "work", 0).with_unknown_reads(policy).with_reads(policy, [read], 3)
+    listed = known.with_unknown_reads(policy, listed=True)
+    assert listed.level_in("nothing of it") is Confidentiality.PUBLIC
+    assert listed.level_in("here: tok-7f3a91") is Confidentiality.SECRET
+    assert listed.read_level is Confidentiality.SECRET
+    assert listed.with_unknown_reads(policy).level_in("nothing of it") is policy.highest_level
 
 
 def test_a_sensitive_file_that_was_too_long_to_know_counts_as_present_everywhere() -> None:

@@ -136,8 +136,12 @@ def test_host_that_is_not_there_is_told_at_once(url: str, standing: Standing) ->
 
 @pytest.mark.slow
 def test_host_that_says_nothing_is_given_up(root: Standing) -> None:
+    begun = time.monotonic()
     told = curl(root, "https://silent.test/", timeout=90)
     assert told.status in (502, 503, 504), told
+    assert (
+        time.monotonic() - begun < 30
+    )  # `connect_seconds` once: the request does not wait for what its probe did
 
 
 def test_client_that_gives_up_ends_the_run(standing: Standing) -> None:

@@ -158,8 +158,10 @@ def test_each_message_of_a_call_that_stays_open_is_decided(tmp_path: Path, far_s
         replies = made.stream_stream("/s/both")(slowly(b"forbidden", b"never"), timeout=20)
         assert next(replies) == b"FIRST"
         heard.set()
-        with pytest.raises(grpc.RpcError):
+        with pytest.raises(grpc.RpcError) as caught:
             next(replies)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert "the host is not allowed" in caught.value.details()
         world.eventually(lambda: len(world.gate.responses) == 2)
         assert "never" not in [message.text for message in world.gate.messages]
 
@@ -169,3 +171,45 @@ def test_a_body_that_is_whole_at_once_is_decided_with_its_call(tmp_path: Path, f
         assert made.stream_unary("/s/up")(iter([b"1", b"2"]), timeout=20) == b"1|2"
         assert world.gate.requests[0].body_size_bytes == 12
         assert world.gate.messages == []
+
+
+@pytest.fixture
+def plain_server() -> Iterator[int]:
+    server = grpc.server(futures.ThreadPoolExecutor(4), handlers=(Calls(),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield port
+    server.stop(None).wait()
+
+
+def plain_channel(world: World, port: int) -> Any:
+    world.far["far.test", 80] = Reached(port)  # type: ignore[assignment]
+    world.meant_for("far.test", 80)
+    return grpc.insecure_channel(
+        f"127.0.0.1:{world.door[1]}",
+        options=(("grpc.default_authority", "far.test"), ("grpc.use_local_subchannel_pool", 1)),
+    )
+
+
+def test_calls_without_tls_share_a_connection_that_speaks_http2(tmp_path: Path, plain_server: int) -> None:
+    with (
+        a_world(tmp_path) as world,
+        plain_channel(world, plain_server) as made,
+        plain_channel(world, plain_server) as other,
+    ):
+        calls = [one.unary_unary("/s/unary").future(b"abc", timeout=10) for one in (made, other) * 5]
+        assert [call.result() for call in calls] == [b"cba"] * 10
+        assert list(made.unary_stream("/s/down")(b"a", timeout=10)) == [b"a%d" % at for at in range(9)]
+        assert list(made.stream_stream("/s/both")(iter([b"a", b"b"]), timeout=10)) == [b"A", b"B"]
+        world.eventually(lambda: len(world.gate.responses) == 12)
+        assert {response.outcome for _, response, _ in world.gate.responses} == {Outcome.DONE}
+        assert {request.url.partition("/s/")[0] for request in world.gate.requests} == {"http://far.test"}
+        assert len(world.dials) == 1
+
+
+def test_a_call_without_tls_is_refused_like_any_other(tmp_path: Path, plain_server: int) -> None:
+    with a_world(tmp_path, FakeGate(refusing)) as world, plain_channel(world, plain_server) as made:
+        with pytest.raises(grpc.RpcError) as caught:
+            made.unary_unary("/s/unary")(b"abc", timeout=10)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert world.dials == []

@@ -127,7 +127,7 @@ def test_a_host_that_nobody_names_is_refused_and_the_command_reads_why(cli: Cli,
     told = json.loads(text[:-3])
     assert told["status"] == 403
     assert {"violated_rule", "rationale", "constraints", "allowed_objective"} <= told.keys()
-    assert b"1 requests" in done.stderr
+    assert b"refused 1 request," in done.stderr
     assert far.calls == []
     assert effects(cli) == [("net.read", "refused")]
     assert cli.verdict("last", "--replay") == "complete"
@@ -312,6 +312,56 @@ def test_a_secret_is_put_in_outside_and_never_seen_inside(cli: Cli, far: Far) ->
     nodes = cli("show", "last", "--nodes")
     assert b"very-real" not in nodes.stdout
     assert b"sha256:" in nodes.stdout
+
+
+def test_another_key_on_a_host_with_a_bound_one_is_never_released_by_policy_alone(cli: Cli, far: Far) -> None:
+    more = '  secrets: [{name: api, hosts: ["127.0.0.1"], from: REAL_KEY, as: API_KEY}]'
+    script = cli.put(
+        "agent.sh",
+        f'curl -s -o /dev/null -w "%{{http_code}} " -H "Authorization: Bearer $API_KEY" {far.at}/mine\n'
+        f'curl -s -o out.json -w "%{{http_code}}" -H "Authorization: Bearer sk-of-the-attacker-12345" {far.at}/theirs\n',
+    )
+    done = cli(
+        "run", "--policy", policy(cli, far, more=more), "--", "sh", script,
+        environment={"REAL_KEY": "sk-very-real-1234567890"},
+    )  # fmt: skip
+    assert done.stdout == b"200 403"
+    assert far.calls == ["GET /mine"]
+    theirs = cli.story()["effects"][1]
+    assert [facet["kind"] for facet in theirs["facets"]] == ["foreign-credential"]
+    assert "sk-of-the-attacker" not in cli("show", "last", "--nodes").stdout.decode()
+
+
+def test_calls_to_the_model_are_recognised_recorded_and_never_parked(cli: Cli, far: Far) -> None:
+    more = f'  models: ["127.0.0.1:{far.port}"]'
+    script = cli.put(
+        "agent.sh",
+        f"curl -s -o /dev/null -w '%{{http_code}} ' -d '{{}}' {far.at}/v1/chat/completions\n"
+        f"curl -s -o /dev/null -w '%{{http_code}}' -d '{{}}' {far.at}/v1/files\n",
+    )
+    parks = policy(
+        cli, far, PARK, more=more, preset="none",
+        rules=READS_ALONE.replace('"read" }', '"read" || context.operation == "model" }'),
+    )  # fmt: skip
+    done = cli("run", "--policy", parks, "--task", "t", "--", "sh", script)
+    # The upload to the same host is no inference call: it waits as any other write.
+    assert done.stdout == b"201 202"
+    assert far.calls == ["POST /v1/chat/completions"]
+    assert effects(cli)[0] == ("net.model", "sent")
+
+
+def test_a_model_that_cannot_be_had_is_answered_and_not_hung(cli: Cli, far: Far) -> None:
+    more = f'  models: ["127.0.0.1:{far.port}"]'
+    path = policy(cli, far, more=more)
+    far.close()
+    began = time.monotonic()
+    done = cli(
+        "run", "--policy", path, "--task", "t", "--",
+        "curl", "-s", "-o", "out.json", "-w", "%{http_code}", "-d", "{}", f"{far.at}/v1/messages",
+    )  # fmt: skip
+    assert done.stdout == b"502"
+    assert time.monotonic() - began < 15
+    assert json.loads(cli.get("out.json"))["source"] == "interlock"
 
 
 def test_a_secret_that_is_not_there_stops_the_start(cli: Cli, far: Far) -> None:

@@ -77,7 +77,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         text=st.none() | st.just("KEY=1"),
     )
     writes = st.builds(ev.FileWrite, place=PLACES, opened=st.integers(0, 9), closed=st.integers(9, 20))
-    under_way = [item.effect.id for item in state.flying]
+    under_way = list(state.flying)
     answerable = under_way + list(state.sending[:1])
     asked = tuple(item.effect.id for item in state.opened) or state.resolving
     if not under_way:

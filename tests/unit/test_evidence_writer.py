@@ -1,5 +1,6 @@
 """The ledger as it is written: what it takes, what it refuses, what it leaves on the disk."""
 
+import hmac
 import os
 import resource
 import signal
@@ -12,6 +13,7 @@ from tests.vectors.forge import Forge, Item, tar
 from tests.vectors.stories import branching, small
 
 from interlock.evidence import LedgerWriter, SigningKey, pack, redact
+from interlock.evidence.encoding import Salts
 from interlock.model.errors import IntegrityError
 from interlock.model.nodes import Node, NodeKind
 from interlock.verify import read_nodes, verify_path
@@ -409,3 +411,10 @@ def test_segments_split_at_65536_nodes(tmp_path: Path) -> None:
     writer.close()
     assert sorted(os.listdir(tmp_path / "ledger/nodes")) == [f"0000000{n}.jsonl" for n in range(3)]
     assert verify_path(str(tmp_path / "ledger")).verdict == "complete"
+
+
+def test_a_salt_is_the_hmac_of_the_place_under_the_secret() -> None:
+    for secret in (SECRET, b"\xff" * 32, bytes(range(32))):
+        salts = Salts(secret)
+        for place in (bytes(8), (77).to_bytes(8, "big"), b"\xff" * 8, (77).to_bytes(8, "big")):
+            assert salts.of(place) == hmac.digest(secret, place, "sha256")[:16]

@@ -9,7 +9,7 @@ from dataclasses import field
 
 import pytest
 
-from interlock.model.records import dataclass
+from interlock.model.records import changed, dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,47 @@ def test_it_is_copied_and_pickled() -> None:
     made = Ours(a=1, c=[3])
     assert pickle.loads(pickle.dumps(made)) == made
     assert copy.deepcopy(made) == made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubled:
+    """A record that makes a field of another at its end."""
+
+    a: int
+    old: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "old", self.a * 2)
+
+
+def test_a_changed_copy_is_what_replace_makes() -> None:
+    first = Ours(a=1, c=[3])
+    for changes in (
+        {},
+        {"a": 2},
+        {"b": "y"},
+        {"c": [4], "a": 5},
+        {"a": 5, "c": [4]},
+        {"a": 1, "b": "", "c": []},
+    ):
+        made = changed(first, **changes)  # type: ignore[arg-type]
+        assert made == dataclasses.replace(first, **changes)  # type: ignore[arg-type]
+        assert type(made) is Ours
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            made.a = 2  # type: ignore[misc]
+    assert first == Ours(a=1, c=[3])
+    assert changed(first, a=2).c is first.c
+    assert changed(Doubled(a=1), a=4) == dataclasses.replace(Doubled(a=1), a=4) == Doubled(a=4)
+
+
+def test_a_copy_is_changed_in_known_fields_of_a_record_alone() -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            changed(Ours(a=1), d=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        changed(Theirs(a=1), a=2)
+    with pytest.raises(TypeError):
+        changed(7, a=2)  # type: ignore[type-var]
 
 
 def test_a_record_that_would_inherit_fields_is_refused() -> None:

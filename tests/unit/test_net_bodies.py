@@ -217,6 +217,19 @@ def test_an_answer_is_kept_only_while_it_is_small() -> None:
     assert (empty.digest, empty.body(""), empty.text("text/plain", "")) == ("", b"", "")
 
 
+def test_a_large_answer_holds_no_memory() -> None:
+    limits = NetLimits()
+    tracemalloc.start()
+    many = [Kept(limits) for _ in range(16)]
+    for kept in many:
+        for _ in range(17):
+            kept.append(bytes(64 * 1024))
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert held < 1 << 20
+    assert {kept.body("") for kept in many} == {None}
+
+
 @given(st.binary(max_size=400), st.lists(st.integers(1, 90), max_size=12))
 def test_however_a_body_is_split_it_is_the_same(data: bytes, sizes: list[int]) -> None:
     spool, kept = Spool("/tmp", LIMITS), Kept(LIMITS)

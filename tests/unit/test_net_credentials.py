@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from interlock.boundary.net.credentials import Credentials, headers_for_ledger
 from interlock.boundary.net.plan import BoundSecret, NetPlan, Published
+from interlock.boundary.net.proposing import Sight
 from interlock.boundary.net.sides import RequestHead
 from interlock.model.errors import InputError
 from interlock.model.requests import Credential
@@ -116,6 +117,7 @@ def test_the_first_key_with_a_host_is_its_own_and_another_is_foreign() -> None:
     credentials = keys()
     own = head((b"authorization", b"Bearer mine-0123456789"))
     assert credentials.seen(own)[0] is Credential.OWN
+    assert credentials.passed(own)
     assert credentials.seen(head())[0] is Credential.NONE
     assert credentials.seen(own)[0] is Credential.OWN
     assert credentials.seen(head((b"authorization", basic(b"me", b"mine-0123456789"))))[0] is Credential.OWN
@@ -127,9 +129,31 @@ def test_the_first_key_with_a_host_is_its_own_and_another_is_foreign() -> None:
     assert credentials.seen(own)[0] is Credential.OWN
 
 
+def test_a_key_that_was_refused_makes_no_other_foreign() -> None:
+    credentials = keys()
+    sight = Sight(credentials)
+    stolen = head((b"authorization", b"Bearer " + OTHER_KEY))
+    own = head((b"authorization", b"Bearer mine-0123456789"))
+    assert sight.seen(stolen)[0] is Credential.OWN  # nothing is known yet, and it is then refused
+    assert sight.seen(own)[0] is Credential.OWN
+    sight.passed(head())
+    sight.passed(own)
+    assert sight.seen(stolen)[0] is Credential.FOREIGN
+    sight.passed(stolen)  # the user let it pass: it is no less foreign
+    assert [sight.seen(one)[0] for one in (own, stolen)] == [Credential.OWN, Credential.FOREIGN]
+
+
+def test_a_bound_host_remembers_no_key() -> None:
+    credentials = keys(SECRET)
+    assert not credentials.passed(head((b"authorization", b"Bearer il-ph-7f3a91")))
+    assert not credentials.passed(head((b"authorization", b"Bearer " + OTHER_KEY)))
+    assert credentials.seen(head((b"authorization", b"Bearer " + OTHER_KEY)))[0] is Credential.FOREIGN
+
+
 def test_a_renewed_token_is_the_same_account_and_anothers_is_not() -> None:
     credentials = keys()
     assert credentials.seen(head((b"authorization", b"Bearer " + token("me", 1))))[0] is Credential.OWN
+    credentials.passed(head((b"authorization", b"Bearer " + token("me", 1))))
     assert credentials.seen(head((b"authorization", b"Bearer " + token("me", 2))))[0] is Credential.OWN
     assert credentials.seen(head((b"authorization", b"Bearer " + token("you", 3))))[0] is Credential.FOREIGN
 
@@ -143,6 +167,7 @@ def test_a_signed_request_is_known_by_its_key_id() -> None:
 
     credentials = keys()
     assert credentials.seen(signed(b"AKIAMINE", b"11"))[0] is Credential.OWN
+    credentials.passed(signed(b"AKIAMINE", b"11"))
     assert credentials.seen(signed(b"AKIAMINE", b"22"))[0] is Credential.OWN
     assert credentials.seen(signed(b"AKIAYOURS", b"33"))[0] is Credential.FOREIGN
 

@@ -1,17 +1,24 @@
 """The front on loopback: what it takes, what it turns away, and what comes of a request."""
 
+import asyncio
 import socket
 import ssl
 import time
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 from tests.fakes.gate import FakeGate, parking, passing, refusing
-from tests.fakes.net_front import Wire, a_world, client_context, page
+from tests.fakes.net_front import Wire, World, a_world, client_context, one_authority, page
 
+from interlock.boundary.net.dialling import Dialled
+from interlock.boundary.net.doors import Doors
+from interlock.boundary.net.front import Front
+from interlock.boundary.net.gate import Body, Passage
+from interlock.boundary.net.names import Names
 from interlock.boundary.net.parked import load
 from interlock.boundary.net.plan import NetPlan, OpaqueRoute, Published
-from interlock.model.requests import Outcome
+from interlock.model.requests import Credential, NetRequest, Outcome
 
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: far.test\r\nX-One: 1\r\n\r\n"
 
@@ -326,3 +333,88 @@ def test_a_hello_in_pieces_is_read(tmp_path: Path, cut: int) -> None:
             time.sleep(0.005)
         assert wire.exactly(1) == b"\x16"
         wire.close()
+
+
+def test_a_key_that_was_refused_first_does_not_make_the_real_one_foreign(tmp_path: Path) -> None:
+    def rule(request: NetRequest, effect_id: str) -> Passage:
+        return (refusing if request.path == "/stolen" else passing)(request, effect_id)
+
+    with a_world(tmp_path, FakeGate(rule)) as world:
+        world.serve(page)
+        for path, key in (("stolen", "a"), ("mine", "b"), ("stolen", "a"), ("mine", "b")):
+            ask = f"GET /{path} HTTP/1.1\r\nHost: far.test\r\nAuthorization: Bearer {key * 20}\r\n\r\n"
+            assert world.connect().ask(ask.encode())[0] == (403 if path == "stolen" else 200)
+        found = [request.credential for request in world.gate.requests]
+        assert found == [Credential.OWN, Credential.OWN, Credential.FOREIGN, Credential.OWN]
+
+
+# faults of our own
+
+
+class Broken(FakeGate):
+    def propose(self, request: NetRequest, body: Body | None) -> Passage | Awaitable[Passage]:
+        if self.later_seconds is None:
+            raise ZeroDivisionError
+        return self._break()
+
+    async def _break(self) -> Passage:
+        raise ZeroDivisionError
+
+
+async def _no_dial(*_: object, **__: object) -> Dialled:
+    raise ZeroDivisionError
+
+
+def as_in_a_run(world: World) -> None:
+    """Let the front hear of faults itself, as on a loop where nobody else does."""
+    world.on_loop(lambda: world.loop.set_exception_handler(world.front._faulted))
+
+
+@pytest.mark.parametrize("uv", [False, True])
+@pytest.mark.parametrize("later", [None, 0.01])
+def test_a_fault_of_ours_is_told_and_not_printed(
+    tmp_path: Path, later: float | None, uv: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with a_world(tmp_path, Broken(passing, later), uv=uv) as world:
+        as_in_a_run(world)
+        wire = world.connect()
+        wire.send(GET)
+        if later is None:
+            with pytest.raises((EOFError, ConnectionError)):
+                wire.answer()
+        else:
+            assert wire.answer()[0] == 503
+        told = ("far.test", 80, "the boundary failed on it: ZeroDivisionError")
+        world.eventually(lambda: told in world.gate.away)
+    assert "Error" not in "".join(capfd.readouterr())
+
+
+def test_a_dial_with_a_fault_leaves_nobody_waiting(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with a_world(tmp_path) as world:
+        as_in_a_run(world)
+        world.front.pool._dialler = _no_dial
+        assert world.connect().ask(GET)[0] == 502
+        world.eventually(lambda: len(world.gate.away) == 1)
+        assert world.gate.away == [("far.test", 80, "the boundary failed on it: ZeroDivisionError")]
+        assert [response.outcome for _, response, _ in world.gate.responses] == [Outcome.FAILED]
+        world.connect(port=443).send(b"\x16\x03\x01")  # and one that is cut off while it is told apart
+    assert "Error" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("uv", [False, True])
+def test_a_front_hears_of_faults_where_nobody_does(tmp_path: Path, uv: bool) -> None:
+    import uvloop
+
+    loop = uvloop.new_event_loop() if uv else asyncio.new_event_loop()
+    gate = FakeGate()
+    door = socket.create_server(("127.0.0.1", 0))
+    door.setblocking(False)
+    plan = NetPlan(folder=str(tmp_path))
+    front = Front(Doors(tcp=(door,)), plan, gate, one_authority("run", tmp_path), Names(), loop)
+    loop.call_exception_handler({"message": "what", "exception": KeyError("secret")})
+    loop.call_exception_handler({"message": "a task was lost"})
+    front.close()
+    assert gate.away == [
+        ("", 0, "the boundary failed on it: KeyError"),
+        ("", 0, "the boundary failed on it: a task was lost"),
+    ]

@@ -310,6 +310,8 @@ def test_an_http2_head_has_the_same_meaning() -> None:
         (b"x", b"a\x00"),
         (b"Upper", b"a"),
         (b"content-length", b"1,2"),
+        (b"content_length", b"1"),
+        (b"transfer_encoding", b"chunked"),
     ],
 )
 def test_an_http2_head_with_two_meanings_is_refused(extra: tuple[bytes, bytes]) -> None:
@@ -382,3 +384,10 @@ def test_trailers_do_not_frame_route_or_authorise() -> None:
     fields = ((b"X-Sum", b"1"), (b"Content-Length", b"9"), (b"Host", b"x"), (b"Authorization", b"x"))
     assert read_trailers(fields, LIMITS) == ((b"x-sum", b"1"),)
     assert read_trailers(((b"x", b"a\r\nb"),), LIMITS) is None
+
+
+def test_a_twin_is_refused_though_an_answer_had_it_first() -> None:
+    assert read_trailers(((b"Content_Length", b"9"), (b"x-sum", b"1")), LIMITS) == ((b"x-sum", b"1"),)
+    fields = b"HTTP/1.1 200 OK\r\nConnection_: close\r\nX_Own: 1\r\n\r\n"
+    assert answer(fields) == AnswerHead(status=200, headers=((b"x_own", b"1"),))
+    assert isinstance(read(b"GET / HTTP/1.1\r\nHost: far.test\r\nConnection_: close\r\n\r\n"), HeadRefusal)

@@ -1,12 +1,16 @@
 """The pool: who may share a connection, and which are kept."""
 
+import asyncio
 import threading
 import time
 from pathlib import Path
 
+import pytest
 from tests.fakes.net_front import Wire, World, a_world, page
 
-from interlock.boundary.net.pool import Way
+from interlock.boundary.net.dialling import DialError, Dialled
+from interlock.boundary.net.plan import NetPlan
+from interlock.boundary.net.pool import Pool, Way
 
 GET = b"GET / HTTP/1.1\r\nHost: far.test\r\n\r\n"
 
@@ -103,3 +107,63 @@ def test_a_way_is_all_of_its_parts() -> None:
         one._replace(published=True),
     ]
     assert len({one, *others}) == 6
+
+
+class Silent:
+    """A dialler that waits and then gives up, as for a host that says nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.dials = 0
+
+    async def __call__(self, plan: NetPlan, host: str, port: int, **_: object) -> Dialled:
+        self.dials += 1
+        await asyncio.sleep(self.seconds)
+        raise DialError(f"`{host}:{port}` did not answer, try {self.dials}", "timed-out", hint="look")
+
+
+@pytest.mark.parametrize(("seconds", "dials"), [(0.6, 1), (0.0, 2)])
+def test_a_slow_probe_that_failed_is_not_tried_again_by_its_request(
+    tmp_path: Path, seconds: float, dials: int
+) -> None:
+    with a_world(tmp_path, plan=NetPlan(folder="", probed=("far.test",))) as world:
+        silent = world.front.pool._dialler = Silent(seconds)
+        status, _, body = world.connect_tls(alpn=("h2", "http/1.1")).ask(GET)
+        assert status == 504
+        assert f"did not answer, try {dials} (look)".encode() in body
+        assert silent.dials == dials
+
+
+def test_a_probe_that_failed_is_remembered_for_a_moment_only(tmp_path: Path) -> None:
+    way = Way(address="", host="far.test", port=443, tls=True, published=False)
+
+    async def check() -> None:
+        loop = asyncio.get_running_loop()
+        pool = Pool(NetPlan(folder=str(tmp_path)), loop, silent)
+        with pytest.raises(DialError):
+            await pool.probe(way)
+        with pytest.raises(DialError):
+            await pool.open(way, True)
+        assert silent.dials == 1
+        pool.sweep(loop.time() + 10)
+        with pytest.raises(DialError):
+            await pool.open(way, True)
+        assert silent.dials == 2
+        pool.close()
+
+    silent = Silent(0.6)
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_those_who_wait_for_one_dial_fail_with_it(tmp_path: Path, tls: bool) -> None:
+    way = Way(address="", host="far.test", port=443, tls=tls, published=False)
+    silent = Silent(0.05)
+
+    async def check() -> None:
+        pool = Pool(NetPlan(folder=str(tmp_path)), asyncio.get_running_loop(), silent)
+        found = await asyncio.gather(*(pool.open(way, True) for _ in range(5)), return_exceptions=True)
+        assert [str(one) for one in found] == ["`far.test:443` did not answer, try 1"] * 5
+        pool.close()
+
+    asyncio.run(check())

@@ -2,6 +2,8 @@
 
 import base64
 import socket
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from tests.fakes.net_front import Far, Wire, World, a_world, page
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, CloseConnection, Ping, Pong, Request, TextMessage
 
-from interlock.boundary.net.plan import NetPlan
+from interlock.boundary.net.plan import NetLimits, NetPlan
+from interlock.boundary.net.pool import Way
 from interlock.model.requests import Outcome
 
 
@@ -155,6 +158,122 @@ def test_http2_without_tls_is_known_by_its_preface(tmp_path: Path) -> None:
         end.scheme = "http"
         end.ask(1)
         assert end.answer(1)[1] == b"GET /h HTTP/1.1|far.test|"
+
+
+def plain(world: World) -> H2:
+    end = H2(world.connect())
+    end.scheme = "http"
+    return end
+
+
+def test_http2_without_tls_is_spoken_with_a_far_side_that_speaks_it(tmp_path: Path) -> None:
+    with a_world(tmp_path) as world:
+        far = world.serve(h2_page)
+        for end in (plain(world), plain(world)):
+            end.ask(1)
+            end.ask(3, end=False, method="POST")
+            end.h2.send_data(3, b"body", end_stream=True)
+            end.flush()
+            assert end.answer(1)[0][":status"] == "200"
+            assert end.answer(3)[1] == b"got body"
+        assert far.accepted == 1
+        way = Way(address="", host="far.test", port=80, tls=False, published=False)
+        assert world.front.pool.ready(way, True) is not None
+        assert world.front.pool.ready(way, False) is None  # who speaks HTTP/1 does not share it
+
+
+def test_nothing_of_a_request_leaves_before_the_far_side_speaks_http2(tmp_path: Path) -> None:
+    came: list[bytes] = []
+
+    def silent(wire: Wire) -> None:
+        came.append(wire.rest())
+
+    with a_world(tmp_path, limits=NetLimits(connect_seconds=0.3)) as world:
+        world.serve(silent)
+        end = plain(world)
+        end.ask(1, ("x-own", "secret"), method="POST", end=False)
+        end.h2.send_data(1, b"GET /smuggled HTTP/1.1\r\nHost: far.test\r\n\r\n", end_stream=True)
+        end.flush()
+        fields, body = end.answer(1)
+        assert (fields[":status"], b"did not begin to speak HTTP/2" in body) == ("504", True)
+        world.eventually(lambda: len(came) == 1)
+        assert came[0].startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        assert b"smuggled" not in came[0]
+        assert [response.outcome for _, response, _ in world.gate.responses] == [Outcome.FAILED]
+
+
+def test_http2_that_was_idle_long_is_closed(tmp_path: Path) -> None:
+    ended, go_on = threading.Event(), threading.Event()
+
+    def script(wire: Wire) -> None:
+        end = H2(wire, client=False)
+        try:
+            for stream in (1, 3):
+                end.until(
+                    lambda events, stream=stream: any(  # type: ignore[misc]
+                        isinstance(e, h2.events.StreamEnded) and e.stream_id == stream for e in events
+                    )
+                )
+                if stream == 3:
+                    go_on.wait(10)
+                end.h2.send_headers(stream, [(":status", "200")], end_stream=True)
+                end.flush()
+            end.beyond(len(end.events) + 99)
+        finally:
+            ended.set()
+
+    def sweep(seconds: float) -> None:
+        world.on_loop(lambda: world.front.pool.sweep(world.loop.time() + seconds))
+
+    with a_world(tmp_path) as world:
+        serve_h2(world, script)
+        end = H2(world.connect_tls(alpn=("h2",)))
+        end.ask(1)
+        assert end.answer(1)[0][":status"] == "200"
+        sweep(world.plan.limits.idle_seconds - 10)
+        end.ask(3)
+        world.eventually(lambda: len(world.gate.requests) == 2)
+        world.eventually(lambda: all(far.idle_since is None for far in world.front.pool._every))  # type: ignore[attr-defined]
+        sweep(world.plan.limits.idle_seconds * 100)
+        go_on.set()
+        assert end.answer(3)[0][":status"] == "200"
+        assert not ended.is_set()
+        world.eventually(lambda: len(world.gate.responses) == 2)
+        sweep(world.plan.limits.idle_seconds + 10)
+        assert ended.wait(5)
+        assert world.front.pool._shared == {}
+
+
+@pytest.mark.parametrize("kind", ["application/grpc", "text/plain"])
+def test_a_message_refused_within_the_answer_never_makes_it_look_whole(tmp_path: Path, kind: str) -> None:
+    def script(wire: Wire) -> None:
+        end = H2(wire, client=False)
+        end.until(lambda events: any(isinstance(e, h2.events.DataReceived) for e in events))
+        end.h2.send_headers(1, [(":status", "200"), ("content-type", kind)])
+        end.h2.send_data(1, message("echo"))
+        end.flush()
+        end.until(lambda events: any(isinstance(e, h2.events.StreamReset) for e in events))
+
+    with a_world(tmp_path) as world:
+        serve_h2(world, script)
+        end = H2(world.connect_tls(alpn=("h2",)))
+        end.ask(1, ("content-type", "application/grpc"), end=False, method="POST")
+        end.h2.send_data(1, message("one"))
+        end.flush()
+        end.until(lambda events: any(isinstance(e, h2.events.DataReceived) for e in events))
+        end.h2.send_data(1, message("forbidden"))
+        end.flush()
+        fields, body = end.answer(1)
+        assert body == message("echo")
+        if kind == "application/grpc":
+            assert fields["grpc-status"] == "7"
+            assert "the host is not allowed" in fields["grpc-message"]
+        else:
+            assert "grpc-status" not in fields
+            assert any(isinstance(e, h2.events.StreamReset) for e in end.events)
+            assert not any(isinstance(e, h2.events.StreamEnded) for e in end.events)
+        world.eventually(lambda: len(world.gate.responses) == 1)
+        assert world.gate.responses[0][1].outcome is Outcome.UNKNOWN
 
 
 def test_a_refused_call_reads_why_in_its_trailers(tmp_path: Path) -> None:
@@ -315,3 +434,39 @@ def test_a_far_side_that_does_not_upgrade_just_answers(tmp_path: Path) -> None:
         world.serve(badly)
         assert world.connect().ask(ask)[0] == 502
         wire.sock.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_run_s_end_says_so_to_both_ends_of_a_websocket(tmp_path: Path, tls: bool) -> None:
+    heard: list[object] = []
+
+    def script(wire: Wire) -> None:
+        ws = WSConnection(ConnectionType.SERVER)
+        while data := wire.sock.recv(65536):
+            ws.receive_data(data)
+            for event in ws.events():
+                if isinstance(event, Request):
+                    wire.send(ws.send(AcceptConnection(subprotocol="chat")))
+                elif isinstance(event, CloseConnection):
+                    heard.append(event.code)
+        heard.append("end")
+        time.sleep(0.5)  # it does not close its own side
+
+    with a_world(tmp_path) as world:
+        world.serve(script, port=443 if tls else 80, tls=tls)
+        ws = Ws(world.connect_tls(alpn=("http/1.1",)) if tls else world.connect())
+        assert isinstance(ws.next(), AcceptConnection)
+        world.eventually(lambda: len(world.front.endings) == 1)
+        (ending,) = world.front.endings
+        relay = ending.__self__  # type: ignore[attr-defined]
+        begun = time.monotonic()
+        world.on_loop(world.front.end)
+        found = ws.next()
+        assert isinstance(found, CloseConnection)
+        assert found.code == 1001
+        world.eventually(lambda: heard == [1001, "end"])
+        assert relay._far.link.gone
+        assert time.monotonic() - begun < 0.4
+        world.eventually(lambda: len(world.gate.responses) == 1)
+        assert world.gate.responses[0][1].detail == "the run ended"
+        assert world.front.endings == set()

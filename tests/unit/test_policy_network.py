@@ -6,7 +6,7 @@ from interlock import policy as room
 from interlock.model.errors import PolicyError
 from interlock.model.labels import Confidentiality
 from interlock.model.requests import NetRequest
-from interlock.policy.network import climbs, host_fits, method_of
+from interlock.policy.network import HostRule, HostRules, climbs, host_fits, method_of
 
 FULL = """\
 version: 1
@@ -476,3 +476,13 @@ def test_the_network_in_words() -> None:
     ):
         assert part in text, part
     assert "the well-known providers" in "\n".join(room.explain(load("version: 1")))
+
+
+def test_what_is_remembered_of_hosts_is_bounded_and_changes_no_answer() -> None:
+    entries = (HostRule(host="*.a.test", methods=("GET",)), HostRule(host="x.a.test", methods=("PUT",)))
+    rules = HostRules(entries)
+    asked = ["x.a.test", "a.test", "y.a.test", *(f"{number}.a.test" for number in range(3000))]
+    for host in [*asked, *asked]:
+        fits = tuple(rule for rule in entries if host_fits(rule.host, host))
+        assert rules.of(host) == fits
+    assert len(rules._found) <= 1024

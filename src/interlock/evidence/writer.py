@@ -4,16 +4,19 @@ Holds: payloads reach the kernel before headers, headers before the heads that s
 last.
 """
 
-import hmac
 import os
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from interlock.evidence import encoding
 from interlock.evidence.encoding import SEGMENT_NODES, SIGN_EVERY, StructureTree
 from interlock.evidence.keys import SigningKey
 from interlock.model.errors import IntegrityError
 from interlock.model.nodes import Node
+
+if TYPE_CHECKING:
+    from interlock.evidence.side_by_side import SideBySide
 
 SECRET_SIZE_BYTES = 32
 _FLUSH_BYTES = 1 << 20
@@ -41,9 +44,9 @@ class LedgerWriter:
     """
 
     __slots__ = (
-        "_apm_hash", "_bind", "_broken", "_chain", "_durable", "_files", "_folder", "_headers", "_nonce",
-        "_open_hash", "_opened_durable", "_payloads", "_pending_bytes", "_run_id", "_sealed", "_segment",
-        "_sign_segment", "_signatures", "_signed", "_structure", "cut_nodes", "key", "secret",
+        "_apm_hash", "_beside", "_bind", "_broken", "_chain", "_durable", "_files", "_folder", "_headers", "_nonce",
+        "_open_hash", "_opened_durable", "_payloads", "_pending_bytes", "_run_id", "_salts", "_sealed",
+        "_segment", "_sign_segment", "_signatures", "_signed", "_structure", "cut_nodes", "key", "secret",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +67,7 @@ class LedgerWriter:
             )
         self.key = key
         self.secret = secret
+        self._salts = encoding.Salts(secret)
         self.cut_nodes = 0
         self._folder = folder
         self._run_id = run_id
@@ -77,6 +81,7 @@ class LedgerWriter:
         self._durable = 0
         self._signatures = 0
         self._files: dict[str, int] = {}
+        self._beside: SideBySide | None = None
         self._segment = 0
         self._sign_segment = 0
         self._headers: list[bytes] = []
@@ -221,7 +226,7 @@ class LedgerWriter:
             )
         value = encoding.canonical(node.payload)
         place = seq.to_bytes(8, "big")
-        salt = hmac.digest(self.secret, place, "sha256")[:16]
+        salt = self._salts.of(place)
         payload = b'{"salt":"%b","seq":%d,"value":%b}\n' % (salt.hex().encode(), seq, value)
         if len(payload) > encoding.PAYLOAD_LINE_LIMIT_BYTES:
             raise IntegrityError(
@@ -276,8 +281,12 @@ class LedgerWriter:
             self.barrier()
             return
         try:
-            for descriptor in self._files.values():
-                os.fdatasync(descriptor)
+            if self._beside is None:
+                # Runs without the network have no use for it.
+                from interlock.evidence.side_by_side import SideBySide
+
+                self._beside = SideBySide()
+            self._beside.sync(tuple(self._files.values()))
         except OSError as error:
             self._broken = "reach the disk"
             raise _failed("reach the disk", error) from error
@@ -355,6 +364,8 @@ class LedgerWriter:
             if self._folder >= 0 and not self._sealed and not self._broken:
                 self.sign()
         finally:
+            if self._beside is not None:
+                self._beside.close()
             for descriptor in self._files.values():
                 os.close(descriptor)
             self._files.clear()

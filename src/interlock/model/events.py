@@ -65,7 +65,8 @@ class BoundaryStood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    """The agent had a file open for reading, from `opened` to `closed` (orders of kernel events).
+    """The agent had a file open for reading, from `opened` to `closed` (orders of kernel events; both 0 where
+    nothing was seen and it only may have been read).
 
     Takes: `staged`, whether the bytes were the agent's own; `digest` and `text` only for places that the
     policy declares (trusted or sensitive), within the runtime's budget; `digest` is `""` and `text` None
@@ -99,9 +100,14 @@ class ActivityObserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityLost:
-    """File events were lost or cannot be had here: anything below the roots may have been read."""
+    """File events were lost or cannot be had here: anything below the roots may have been read.
+
+    Takes: `listed`, whether all sensitive places below the roots were recorded as read just before, so that what
+    they hold is known.
+    """
 
     reason: str
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

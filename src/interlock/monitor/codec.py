@@ -36,29 +36,34 @@ EVENT_NAMES: dict[type, str] = {
     ev.DiscardRequested: "discard-requested",
     ev.Faulted: "faulted",
 }
+_SCALARS = frozenset((str, int, bool, type(None)))
 _EVENT_TYPES = {name: cls for cls, name in EVENT_NAMES.items()}
 
 
 @cache
 def _defaults(cls: type) -> tuple[tuple[str, object], ...]:
+    if not dataclasses.is_dataclass(cls):
+        raise TypeError(f"{cls.__name__} is no ledger value")
     return tuple((f.name, f.default) for f in dataclasses.fields(cls))
 
 
 def plain(value: object) -> object:
     """Return a model value as JSON values. Raises: TypeError for a type that the vocabulary does not hold."""
-    if value is None or type(value) in (str, int, bool):
+    kind: type = type(value)
+    if kind in _SCALARS:
         return value
     if isinstance(value, Enum):
-        return value.value
+        return value._value_
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            name: plain(item)
-            for name, default in _defaults(type(value))
-            if (item := getattr(value, name)) != default or default is dataclasses.MISSING
-        }
-    raise TypeError(f"{type(value).__name__} is no ledger value")
+        return [item if type(item) in _SCALARS else plain(item) for item in value]
+    record: dict[str, object] = {}
+    for name, default in _defaults(kind):
+        item = getattr(value, name)
+        # Most fields of most events hold the very default.
+        if item is default or (item == default and default is not dataclasses.MISSING):
+            continue
+        record[name] = item if type(item) in _SCALARS else plain(item)
+    return record
 
 
 def event_payload(event: ev.Event) -> dict[str, object]:

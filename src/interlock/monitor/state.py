@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+
 from interlock.model.effects import Effect
 from interlock.model.phases import Phase
 from interlock.model.places import Root
@@ -65,7 +68,8 @@ class State:
     batches: tuple[tuple[Decided, ...], ...] = ()
     latest: Decided | None = None
     """What the last request or message came to."""
-    flying: tuple[Decided, ...] = ()
+    flying: Mapping[str, Decided] = field(default_factory=dict)
+    """By effect id, in the order in which they left; never changed in place: a step copies it."""
     opened: tuple[Decided, ...] = ()
     parked: tuple[Decided, ...] = ()
     resolving: tuple[str, ...] = ()

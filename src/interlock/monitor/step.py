@@ -7,7 +7,6 @@ that is replay, and recovery reads its state the same way (DESIGN §3).
 The law: `Commit` is given only on `IntentRecorded`, which comes only when the intent is durable.
 """
 
-from dataclasses import replace
 from hashlib import sha256
 from typing import assert_never
 
@@ -17,6 +16,7 @@ from interlock.model import events as ev
 from interlock.model.effects import Channel
 from interlock.model.nodes import NodeKind
 from interlock.model.phases import ALLOWED, Phase
+from interlock.model.records import changed
 from interlock.model.verdicts import Decision
 from interlock.monitor import traffic
 from interlock.monitor.closure import needs_of, unmet, with_needed
@@ -83,7 +83,7 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
 def _task_given(state: State, event: ev.TaskGiven) -> tuple[State, Commands]:
     out = Writing(state)
     node = out.node(NodeKind.PROMPT, None, "principal", event_payload(event))
-    return replace(
+    return changed(
         state,
         phase=Phase.ASKED,
         next_seq=out.seq,
@@ -101,7 +101,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
     policy = rules.load_policy(event.policy_text, filename=event.policy_name)
     out = Writing(state)
     node = out.node(NodeKind.APM, state.root_node, "monitor", event_payload(event))
-    return replace(
+    return changed(
         state,
         phase=Phase.RUNNING,
         next_seq=out.seq,
@@ -122,26 +122,26 @@ def _activity(state: State, event: ev.ActivityObserved | ev.ActivityLost) -> tup
     if isinstance(event, ev.ActivityObserved):
         knowledge = state.knowledge.with_reads(state.policy, event.reads, node)
     else:
-        knowledge = state.knowledge.with_unknown_reads(state.policy)
-    return replace(state, next_seq=out.seq, knowledge=knowledge), out.then()
+        knowledge = state.knowledge.with_unknown_reads(state.policy, listed=event.listed)
+    return changed(state, next_seq=out.seq, knowledge=knowledge), out.then()
 
 
 def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Commands]:
     out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
-    state = traffic.ended(replace(state, exit_code=event.code, exit_signal=event.signal), out)
+    state = traffic.ended(changed(state, exit_code=event.code, exit_signal=event.signal), out)
     return _listing(state, out)
 
 
 def _listing(state: State, out: Writing) -> tuple[State, Commands]:
-    state = replace(
+    state = changed(
         state,
         phase=Phase.LISTING,
         next_seq=out.seq,
         batches=(),
         released=(),
         refused=(),
-        flying=(),
+        flying={},
         opened=(),
         resolving=(),
         sending=(),
@@ -176,7 +176,7 @@ def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Comma
         for item in refused:
             assert item.verdict.exception is not None
             blocked_node(out, item, item.verdict.exception)
-        state = replace(
+        state = changed(
             state,
             next_seq=out.seq,
             proposed=state.proposed + len(batch),
@@ -185,7 +185,7 @@ def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Comma
         )
     else:
         out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
-        state = replace(state, next_seq=out.seq)
+        state = changed(state, next_seq=out.seq)
     if not event.last:
         return state, out.then()
     return _scope_ready(state, out)
@@ -196,12 +196,12 @@ def _scope_ready(state: State, out: Writing) -> tuple[State, Commands]:
     if state.selection:
         items = state.decided()
         named = {item.effect.id for item in items if state.names(item.effect)}
-        state = replace(state, selected=with_needed(named, needs_of(items)))
+        state = changed(state, selected=with_needed(named, needs_of(items)))
     if state.oracle == "hold":
-        return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
+        return changed(state, phase=Phase.HELD), out.then(cmd.Hold())
     deferred = state.with_decision(Decision.DEFER)
     if deferred:
-        return replace(state, phase=Phase.DEFERRED), out.then(
+        return changed(state, phase=Phase.DEFERRED), out.then(
             cmd.Ask(oracle=state.oracle, deferred=tuple((item.effect, item.verdict) for item in deferred))
         )
     return _resolve(state, out, released=())
@@ -212,7 +212,7 @@ def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Com
     parent = state.apm_node
     out.node(NodeKind.RESOLUTION, parent, f"oracle:{event.oracle}", event_payload(event))
     if event.leave_open:
-        return replace(state, phase=Phase.HELD, next_seq=out.seq), out.then(cmd.Hold())
+        return changed(state, phase=Phase.HELD, next_seq=out.seq), out.then(cmd.Hold())
     # Bounded: only what was deferred can be answered, and the first answer on an effect stands.
     answers: dict[str, ev.Answer] = {}
     for answer in event.answers:
@@ -226,10 +226,10 @@ def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Com
             continue
         reason = event.fault or (given.reason if given is not None else "no answer")
         exception = refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
-        verdict = replace(item.verdict, decision=Decision.REFUSE, exception=exception)
-        refused.append(replace(item, verdict=verdict))
+        verdict = changed(item.verdict, decision=Decision.REFUSE, exception=exception)
+        refused.append(changed(item, verdict=verdict))
         blocked_node(out, item, exception)
-    state = replace(state, next_seq=out.seq, refused=(*state.refused, *refused))
+    state = changed(state, next_seq=out.seq, refused=(*state.refused, *refused))
     return _resolve(state, out, released=tuple(released))
 
 
@@ -243,10 +243,10 @@ def _resolve(state: State, out: Writing, released: tuple[str, ...]) -> tuple[Sta
     for item in items:
         if item.effect.id in fallen:
             exception = refused_with(item.effect, fallen[item.effect.id])
-            verdict = replace(item.verdict, decision=Decision.REFUSE, exception=exception)
-            refused.append(replace(item, verdict=verdict))
+            verdict = changed(item.verdict, decision=Decision.REFUSE, exception=exception)
+            refused.append(changed(item, verdict=verdict))
             blocked_node(out, item, exception)
-    state = replace(state, next_seq=out.seq, refused=(*state.refused, *refused))
+    state = changed(state, next_seq=out.seq, refused=(*state.refused, *refused))
     everything = tuple(
         item.effect.id for item in items if item.effect.id in chosen and item.effect.id not in fallen
     )
@@ -259,17 +259,17 @@ def _resolve(state: State, out: Writing, released: tuple[str, ...]) -> tuple[Sta
         {"intent": "commit", "effects": list(everything)},
         verdict=Decision.RELEASE.value,
     )
-    return replace(state, phase=Phase.INTENDED, next_seq=out.seq, released=everything), out.then(
+    return changed(state, phase=Phase.INTENDED, next_seq=out.seq, released=everything), out.then(
         cmd.RecordIntent(released=everything)
     )
 
 
 def _nothing_to_commit(state: State, out: Writing) -> tuple[State, Commands]:
     if state.selection:
-        return replace(state, phase=Phase.HELD, selection=(), selected=None, next_seq=out.seq), out.then(
+        return changed(state, phase=Phase.HELD, selection=(), selected=None, next_seq=out.seq), out.then(
             cmd.Hold()
         )
-    return replace(state, phase=Phase.DISCARDING, next_seq=out.seq), out.then(*_notices(state), cmd.Discard())
+    return changed(state, phase=Phase.DISCARDING, next_seq=out.seq), out.then(*_notices(state), cmd.Discard())
 
 
 def _notices(state: State) -> Commands:
@@ -294,7 +294,7 @@ def _intent_recorded(state: State, event: ev.IntentRecorded) -> tuple[State, Com
     files = _of_channel(state, Channel.FILE)
     if not files:
         return _files_done(state, out)
-    return replace(state, phase=Phase.COMMITTING, next_seq=out.seq), out.then(cmd.Commit(released=files))
+    return changed(state, phase=Phase.COMMITTING, next_seq=out.seq), out.then(cmd.Commit(released=files))
 
 
 def _of_channel(state: State, channel: Channel) -> tuple[str, ...]:
@@ -312,7 +312,7 @@ def _files_done(state: State, out: Writing) -> tuple[State, Commands]:
     sending = _of_channel(state, Channel.NET)
     if not sending:
         return _scope_done(state, out)
-    return replace(state, phase=Phase.SENDING, sending=sending, next_seq=out.seq), out.then(
+    return changed(state, phase=Phase.SENDING, sending=sending, next_seq=out.seq), out.then(
         cmd.Send(effect_id=sending[0])
     )
 
@@ -323,7 +323,7 @@ def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State,
     out = Writing(state)
     state = traffic.sent(state, out, event)
     if state.sending:
-        return replace(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
+        return changed(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
     if state.phase is Phase.RUNNING:
         return traffic.go_on(state, out)
     return _scope_done(state, out)
@@ -332,26 +332,26 @@ def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State,
 def _scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Commands]:
     out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
-    return _files_done(replace(state, committed=state.committed + len(event.applied)), out)
+    return _files_done(changed(state, committed=state.committed + len(event.applied)), out)
 
 
 def _scope_done(state: State, out: Writing) -> tuple[State, Commands]:
-    state = replace(state, next_seq=out.seq)
+    state = changed(state, next_seq=out.seq)
     if state.selection:
-        return replace(state, phase=Phase.HELD, selection=(), selected=None, released=()), out.then(
+        return changed(state, phase=Phase.HELD, selection=(), selected=None, released=()), out.then(
             *_notices(state), cmd.Hold()
         )
-    return replace(state, phase=Phase.DISCARDING), out.then(*_notices(state), cmd.Discard())
+    return changed(state, phase=Phase.DISCARDING), out.then(*_notices(state), cmd.Discard())
 
 
 def _commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Commands]:
     out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     if event.rolled_back:
-        state = replace(state, phase=Phase.HELD, released=(), selection=(), selected=None, next_seq=out.seq)
+        state = changed(state, phase=Phase.HELD, released=(), selection=(), selected=None, next_seq=out.seq)
     else:
         # `released` stays: recovery needs to know what the unfinished merge was.
-        state = replace(state, phase=Phase.STUCK, next_seq=out.seq)
+        state = changed(state, phase=Phase.STUCK, next_seq=out.seq)
     return state, out.then(cmd.Hold())
 
 
@@ -372,17 +372,17 @@ def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Com
             "refused": len(state.refused) + state.turned_away,
         },
     )
-    return replace(state, phase=Phase.CLOSED, next_seq=out.seq), out.then(cmd.Seal(outcome=outcome))
+    return changed(state, phase=Phase.CLOSED, next_seq=out.seq), out.then(cmd.Seal(outcome=outcome))
 
 
 def _interrupted(state: State, event: ev.Interrupted) -> tuple[State, Commands]:
     """Stop here: what is staged is kept, and nothing of it leaves without a later word of the principal."""
     out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
-    state = replace(traffic.ended(state, out), next_seq=out.seq, interruption=event.trigger)
+    state = changed(traffic.ended(state, out), next_seq=out.seq, interruption=event.trigger)
     if state.phase is Phase.ASKED:
-        return _nothing_to_commit(replace(state, selection=(), selected=None), out)
-    return replace(state, phase=Phase.HELD), out.then(cmd.Hold())
+        return _nothing_to_commit(changed(state, selection=(), selected=None), out)
+    return changed(state, phase=Phase.HELD), out.then(cmd.Hold())
 
 
 def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
@@ -391,7 +391,7 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
     interruption = state.interruption
     if not interruption and state.phase is not Phase.HELD:
         interruption = f"cut off while {state.phase.value}"
-    state = replace(
+    state = changed(
         state,
         oracle=event.oracle,
         selection=event.selection,
@@ -400,7 +400,7 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
         next_seq=out.seq,
     )
     if state.policy is None:
-        return _nothing_to_commit(replace(state, selection=(), selected=None), out)
+        return _nothing_to_commit(changed(state, selection=(), selected=None), out)
     if state.phase is Phase.SENDING:
         # Cut off among the parked requests: what was released still leaves, each at most once.
         return state, out.then(cmd.Send(effect_id=state.sending[0]))
@@ -410,7 +410,7 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
 def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State, Commands]:
     out = Writing(state)
     out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
-    return replace(
+    return changed(
         state,
         phase=Phase.DISCARDING,
         discarding=True,
@@ -425,11 +425,11 @@ def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
     """Fail closed: nothing that is undecided leaves; what is staged is kept for the principal."""
     out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
-    state = replace(traffic.ended(state, out), next_seq=out.seq, interruption=f"fault in {event.where}")
+    state = changed(traffic.ended(state, out), next_seq=out.seq, interruption=f"fault in {event.where}")
     match state.phase:
         case Phase.ASKED:
-            return _nothing_to_commit(replace(state, selection=(), selected=None), out)
+            return _nothing_to_commit(changed(state, selection=(), selected=None), out)
         case Phase.COMMITTING:
-            return replace(state, phase=Phase.STUCK), out.then(cmd.Hold())
+            return changed(state, phase=Phase.STUCK), out.then(cmd.Hold())
         case _:
-            return replace(state, phase=Phase.HELD, released=()), out.then(cmd.Hold())
+            return changed(state, phase=Phase.HELD, released=()), out.then(cmd.Hold())

@@ -5,13 +5,14 @@ the agent gets a placeholder; a later request that holds the placeholder makes i
 Source: DESIGN §4, §7; KAIROS, speculation.
 """
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 from interlock import policy as rules
 from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.effects import Effect, Reach
 from interlock.model.nodes import NodeKind
+from interlock.model.records import changed
 from interlock.model.requests import INTERNAL_HOST, Outcome
 from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, SemanticException, Verdict
 from interlock.monitor.codec import event_payload
@@ -51,11 +52,11 @@ def message_made(state: State, event: ev.MessageMade) -> tuple[State, Commands]:
     assert state.policy is not None
     assert state.knowledge is not None
     message = event.message
-    stream = next((item.effect for item in state.flying if item.effect.id == message.stream), None)
+    stream = state.flying.get(message.stream)
     if stream is None:
         raise ProtocolError("a message belongs to no open stream")
     effect = rules.characterise_message(
-        state.policy, state.knowledge, stream, message, f"e{state.proposed + 1}"
+        state.policy, state.knowledge, stream.effect, message, f"e{state.proposed + 1}"
     )
     return _propose(state, event, effect, message.placeholders)
 
@@ -64,7 +65,7 @@ def traffic_refused(state: State, event: ev.TrafficRefused) -> tuple[State, Comm
     """Record traffic that could not be read."""
     out = Writing(state)
     out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
-    return replace(state, next_seq=out.seq), out.then()
+    return changed(state, next_seq=out.seq), out.then()
 
 
 def _propose(
@@ -77,26 +78,34 @@ def _propose(
     call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
     node = check_nodes(out, call, (verdict,))[effect.id]
     item = Decided(effect=effect, verdict=verdict, node=node, call=call)
-    state = replace(state, proposed=state.proposed + 1, latest=item)
+    deferred = verdict.decision is Decision.DEFER
+    # What is vouched for joins the open scope: parked requests leave in their order.
+    parks = effect.reach is Reach.PARKABLE and (deferred or bool(state.parked))
+    if verdict.decision is Decision.RELEASE and not placeholders and not parks:
+        # Nearly every request goes this way: the state, a large record, is copied once.
+        return changed(
+            state,
+            next_seq=out.seq,
+            proposed=state.proposed + 1,
+            latest=item,
+            knowledge=state.knowledge.with_request(state.policy, effect),
+            flying=_flying_with(state, item),
+        ), out.then(_let_pass(effect))
+    state = changed(state, proposed=state.proposed + 1, latest=item)
     if verdict.decision is Decision.REFUSE:
         assert verdict.exception is not None
         state = _turn_away(state, out, item, verdict.exception)
-        return replace(state, next_seq=out.seq), out.then()
+        return changed(state, next_seq=out.seq), out.then()
     if placeholders:
         waiting = Waiting(item=item, subjects=placeholders)
-        return go_on(replace(state, waiting=(*state.waiting, waiting)), out)
-    deferred = verdict.decision is Decision.DEFER
+        return go_on(changed(state, waiting=(*state.waiting, waiting)), out)
     if deferred:
         _deferred_node(out, item)
-    if effect.reach is Reach.PARKABLE and (deferred or state.parked):
-        # What is vouched for joins the open scope: parked requests leave in their order.
-        return replace(state, parked=(*state.parked, item), next_seq=out.seq), out.then(
+    if parks:
+        return changed(state, parked=(*state.parked, item), next_seq=out.seq), out.then(
             cmd.Park(effect_id=effect.id)
         )
-    if deferred:
-        return _ask(state, out, item)
-    state, command = _pass(state, item)
-    return replace(state, next_seq=out.seq), out.then(command)
+    return _ask(state, out, item)
 
 
 def _deferred_node(out: Writing, item: Decided) -> None:
@@ -109,14 +118,15 @@ def _deferred_node(out: Writing, item: Decided) -> None:
     )
 
 
-def _pass(state: State, item: Decided) -> tuple[State, cmd.Command]:
-    assert state.policy is not None
-    assert state.knowledge is not None
-    effect = item.effect
-    flying = state.flying if effect.message is not None else (*state.flying, item)
-    return replace(
-        state, knowledge=state.knowledge.with_request(state.policy, effect), flying=flying
-    ), cmd.LetPass(effect_id=effect.id, durable=effect.operation not in _READS)
+def _flying_with(state: State, item: Decided) -> Mapping[str, Decided]:
+    """Return what is under way when this has left; a part of a stream is not answered for itself."""
+    if item.effect.message is not None:
+        return state.flying
+    return {**state.flying, item.effect.id: item}
+
+
+def _let_pass(effect: Effect) -> cmd.Command:
+    return cmd.LetPass(effect_id=effect.id, durable=effect.operation not in _READS)
 
 
 def _turn_away(
@@ -126,7 +136,7 @@ def _turn_away(
     out.commands.append(
         cmd.TurnAway(effect_id=item.effect.id, object=item.effect.object, exception=exception)
     )
-    return replace(state, turned_away=state.turned_away + 1)
+    return changed(state, turned_away=state.turned_away + 1)
 
 
 def _ask(state: State, out: Writing, item: Decided) -> tuple[State, Commands]:
@@ -141,14 +151,15 @@ def _ask(state: State, out: Writing, item: Decided) -> tuple[State, Commands]:
         state = _turn_away(
             state, out, item, refused_by_oracle(state.policy, item.effect, item.verdict, state.oracle, reason)
         )
-        return replace(state, next_seq=out.seq), out.then()
-    return replace(state, opened=(*state.opened, item), next_seq=out.seq), out.then(
+        return changed(state, next_seq=out.seq), out.then()
+    return changed(state, opened=(*state.opened, item), next_seq=out.seq), out.then(
         cmd.Ask(oracle=state.oracle, deferred=((item.effect, item.verdict),), now=True)
     )
 
 
 def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
     """Take an oracle's answer while the command runs: on requests that wait, or on parked ones."""
+    assert state.policy is not None
     assert state.knowledge is not None
     out = Writing(state)
     node = out.node(NodeKind.RESOLUTION, state.apm_node, f"oracle:{event.oracle}", event_payload(event))
@@ -167,23 +178,23 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
         if item.effect.id not in asked:
             continue
         if released(item):
-            state = replace(state, knowledge=state.knowledge.with_grant(item.effect, node))
-            state, command = _pass(state, item)
-            out.commands.append(command)
+            knowledge = state.knowledge.with_grant(item.effect, node).with_request(state.policy, item.effect)
+            state = changed(state, knowledge=knowledge, flying=_flying_with(state, item))
+            out.commands.append(_let_pass(item.effect))
         else:
             state = _refused_by(state, out, item, event, given)
-    state = replace(state, opened=tuple(item for item in state.opened if item.effect.id not in asked))
+    state = changed(state, opened=tuple(item for item in state.opened if item.effect.id not in asked))
     wanted = tuple(one for one in state.resolving if one in asked)
     if not wanted:
-        return replace(state, next_seq=out.seq), out.then()
-    state = replace(state, resolving=())
+        return changed(state, next_seq=out.seq), out.then()
+    state = changed(state, resolving=())
     if event.leave_open:
         # The scope stays open, so whoever hangs on it gets no answer now.
         return _give_up(state, out, "the review was left for later")
     for item in state.parked:
         if item.effect.id in wanted and item.verdict.decision is Decision.DEFER and not released(item):
             state = _refused_by(state, out, item, event, given)
-            state = replace(state, parked=tuple(one for one in state.parked if one is not item))
+            state = changed(state, parked=tuple(one for one in state.parked if one is not item))
     queue = tuple(item.effect.id for item in state.parked if item.effect.id in wanted)
     return _begin_sending(state, out, queue)
 
@@ -208,7 +219,7 @@ def _begin_sending(state: State, out: Writing, queue: tuple[str, ...]) -> tuple[
         {"intent": "send", "effects": list(queue)},
         verdict=Decision.RELEASE.value,
     )
-    return replace(state, sending=queue, next_seq=out.seq), out.then(cmd.Send(effect_id=queue[0]))
+    return changed(state, sending=queue, next_seq=out.seq), out.then(cmd.Send(effect_id=queue[0]))
 
 
 def go_on(state: State, out: Writing) -> tuple[State, Commands]:
@@ -223,7 +234,7 @@ def go_on(state: State, out: Writing) -> tuple[State, Commands]:
             state = _settled(state, out, waiting)
         else:
             left.append(waiting)
-    state = replace(state, waiting=tuple(left), next_seq=out.seq)
+    state = changed(state, waiting=tuple(left), next_seq=out.seq)
     if not left or state.resolving or state.sending:
         return state, out.then()
     subjects = set(left[0].subjects)
@@ -234,7 +245,7 @@ def go_on(state: State, out: Writing) -> tuple[State, Commands]:
         return _begin_sending(state, out, tuple(item.effect.id for item in group))
     if state.oracle == "hold":
         return _give_up(state, out, "the run is held for a later review")
-    return replace(state, resolving=tuple(item.effect.id for item in group)), out.then(
+    return changed(state, resolving=tuple(item.effect.id for item in group)), out.then(
         cmd.Ask(
             oracle=state.oracle,
             deferred=tuple((item.effect, item.verdict) for item in open_ones),
@@ -269,7 +280,7 @@ def _give_up(state: State, out: Writing, reason: str) -> tuple[State, Commands]:
             verdict=Decision.REFUSE.value,
         )
         state = _turn_away(state, out, waiting.item, refused_unanswered(waiting.item.effect, reason), node)
-    return replace(state, waiting=(), next_seq=out.seq), out.then()
+    return changed(state, waiting=(), next_seq=out.seq), out.then()
 
 
 def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
@@ -297,7 +308,7 @@ def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
             state = _turn_away(state, out, items[effect_id], exception, stop)
         gone |= set(rest)
         rest = ()
-    return replace(
+    return changed(
         state,
         knowledge=knowledge,
         parked=tuple(one for one in state.parked if one.effect.id not in gone),
@@ -313,16 +324,18 @@ def response_received(state: State, event: ev.ResponseReceived) -> tuple[State, 
     """
     assert state.policy is not None
     assert state.knowledge is not None
-    item = next((one for one in state.flying if one.effect.id == event.effect_id), None)
+    item = state.flying.get(event.effect_id)
     if item is None:
         raise ProtocolError("an answer belongs to no request that left")
     out = Writing(state)
     node = out.node(NodeKind.TOOL_OUTPUT, item.call, "agent", event_payload(event))
-    return replace(
+    flying = {**state.flying}
+    del flying[event.effect_id]
+    return changed(
         state,
         next_seq=out.seq,
         knowledge=state.knowledge.with_response(state.policy, item.effect, event.response, node),
-        flying=tuple(one for one in state.flying if one is not item),
+        flying=flying,
     ), out.then()
 
 
@@ -339,15 +352,15 @@ def ended(state: State, out: Writing) -> State:
                 verdict=Decision.REFUSE.value,
             )
         blocked_node(out, item, refused_unanswered(item.effect, "the command ended before"), node)
-        state = replace(state, turned_away=state.turned_away + 1)
-    return replace(state, flying=(), opened=(), waiting=(), resolving=(), sending=(), next_seq=out.seq)
+        state = changed(state, turned_away=state.turned_away + 1)
+    return changed(state, flying={}, opened=(), waiting=(), resolving=(), sending=(), next_seq=out.seq)
 
 
 def _asked_inside(state: State, event: ev.RequestMade, effect: Effect) -> tuple[State, Commands]:
     """A request to the boundary itself: nothing of it leaves, so nothing is decided."""
     out = Writing(state)
     call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
-    state = replace(state, proposed=state.proposed + 1, latest=None, next_seq=out.seq)
+    state = changed(state, proposed=state.proposed + 1, latest=None, next_seq=out.seq)
     path = event.request.path
     subject = path.removeprefix(_ANSWERS) if path.startswith(_ANSWERS) else ""
     if not any(item.effect.id == subject for item in state.parked):
@@ -356,4 +369,4 @@ def _asked_inside(state: State, event: ev.RequestMade, effect: Effect) -> tuple[
     verdict = Verdict(effect_id=effect.id, decision=Decision.RELEASE, checks=(own,))
     item = Decided(effect=effect, verdict=verdict, node=call, call=call)
     waiting = Waiting(item=item, subjects=(subject,), inside=True)
-    return go_on(replace(state, waiting=(*state.waiting, waiting)), out)
+    return go_on(changed(state, waiting=(*state.waiting, waiting)), out)

@@ -8,6 +8,7 @@ from interlock.monitor.codec import plain
 from interlock.monitor.state import Decided, State
 
 Commands = tuple[cmd.Command, ...]
+_TURNS = {guard.value: turn for turn, guard in enumerate(Guard)}
 
 
 class ProtocolError(InterlockError):
@@ -52,6 +53,47 @@ def check_nodes(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[
     Effects on which a guard said the same share one finding: 100,000 staged files are a few hundred nodes and
     not 100,000 (ADR-0006).
     """
+    if len(verdicts) == 1 and _in_order(verdicts[0]):
+        return _checks_of_one(out, call, verdicts[0])
+    return _checks_of_all(out, call, verdicts)
+
+
+def _in_order(verdict: Verdict) -> bool:
+    """Say whether each guard spoke at most once, in its turn."""
+    last = -1
+    for check in verdict.checks:
+        place = _TURNS[check.guard._value_]
+        if place <= last:
+            return False
+        last = place
+    return True
+
+
+def _checks_of_one(out: Writing, call: int, verdict: Verdict) -> dict[str, int]:
+    """Write the same for a request, which is decided alone: nothing is shared, so nothing is looked for."""
+    seq = -1
+    for check in verdict.checks:
+        payload: dict[str, object] = {
+            "guard": check.guard._value_,
+            "findings": [
+                {
+                    "outcome": check.outcome._value_,
+                    "rules": list(check.rules),
+                    "reason": check.reason,
+                    "effects": [verdict.effect_id],
+                }
+            ],
+        }
+        if check.guard is Guard.PROVENANCE and verdict.derivations:
+            payload["derivations"] = [
+                {"effect": verdict.effect_id, **_record(item)} for item in verdict.derivations
+            ]
+        decided = verdict.decision._value_ if check is verdict.checks[-1] else ""
+        seq = out.node(NodeKind.CHECK, call, "monitor", payload, verdict=decided)
+    return {verdict.effect_id: seq} if verdict.checks else {}
+
+
+def _checks_of_all(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[str, int]:
     deciding: dict[str, int] = {}
     for guard in Guard:
         findings: dict[tuple[str, tuple[str, ...], str], list[str]] = {}

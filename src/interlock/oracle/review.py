@@ -31,6 +31,13 @@ r        refuse all                      w N      say why N waits
 *.yml    mark or unmark what matches     q        leave it open for later
 d        done: accept what is marked, refuse the rest
 What is accepted reaches your files after you confirm. What is refused is dropped, and the agent is told."""
+_HELP_NOW = """\
+a        accept all                      s N      show the body of N
+r        refuse all                      w N      say why N waits
+1,3-5    mark or unmark these            l [N-M]  list them one by one
+d        done: accept what is marked, refuse the rest
+q        refuse all: the agent waits for the answer, so nothing can be left for later
+What is accepted leaves after you confirm. What is refused never leaves, and the agent is told."""
 
 
 class Stage(Enum):
@@ -101,6 +108,8 @@ class Review:
                 return "confirm? [y/n] "
             case _:
                 short = "1,3-5 these, " if len(self.items) > 1 else "1 mark, "
+                if self.question.now:
+                    return f"[a all, r none, {short}s N body, w N why, d done, q refuse, ? help] > "
                 return f"[a all, r none, {short}s N diff, w N why, d done, q later, ? help] > "
 
     def step(self, state: State, line: str) -> tuple[State, str]:
@@ -139,7 +148,7 @@ class Review:
             case "q" if not rest:
                 return replace(calm, stage=Stage.LEFT_OPEN), ""
             case "?" if not rest:
-                return calm, _text(_HELP.split("\n"))
+                return calm, _text((_HELP_NOW if self.question.now else _HELP).split("\n"))
             case "l" if not rest:
                 return self._page(calm, self._rows(state, self._single_rows(self.items)))
             case "s" | "w" | "l" if rest:

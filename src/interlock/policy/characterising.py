@@ -20,7 +20,7 @@ def characterise(
 
     Takes: `first`, the number of the first effect; ids are `e1`, `e2` …
     """
-    carried = max(knowledge.label.confidentiality, Confidentiality.PUBLIC)
+    carried = knowledge.read_level
     return tuple(
         _effect(policy, knowledge, change, f"e{number}", carried)
         for number, change in enumerate(changes, first)

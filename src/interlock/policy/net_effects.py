@@ -67,7 +67,7 @@ def characterise_message(
     """
     carried = knowledge.level_in(message.text) if message.text is not None else Confidentiality.PUBLIC
     if message.text is None and message.size_bytes:
-        carried = max(carried, knowledge.label.confidentiality, knowledge.unlisted_level)
+        carried = max(carried, knowledge.label.confidentiality, knowledge.unknown_level)
     return Effect(
         id=effect_id,
         channel=Channel.NET,
@@ -83,11 +83,11 @@ def characterise_message(
 
 
 def _carried(knowledge: Knowledge, request: NetRequest, operation: str) -> Confidentiality:
-    label = max(knowledge.label.confidentiality, knowledge.unlisted_level)
+    label = max(knowledge.label.confidentiality, knowledge.unknown_level)
     if operation == CONNECT:
         return label
     unread = request.body_text is None and request.body_size_bytes != 0
-    level = label if unread else knowledge.unlisted_level
+    level = label if unread else knowledge.unknown_level
     if not knowledge.sensitive:
         return level
     return max(level, knowledge.level_in(readable(request)))

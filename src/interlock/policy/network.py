@@ -23,6 +23,7 @@ _ENCRYPTED = ("https", "wss")
 _OVERRIDES = frozenset({"x-http-method", "x-http-method-override", "x-method-override"})
 _GIT_FETCH = "application/x-git-upload-pack-request"
 _MAX_UNWRAPPED = 4
+_HOSTS_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +108,7 @@ class HostRules(tuple[HostRule, ...]):
     def __init__(self, rules: object = ()) -> None:
         self._exact: dict[str, list[tuple[int, HostRule]]] = {}
         self._below: dict[str, list[tuple[int, HostRule]]] = {}
+        self._found: dict[str, tuple[HostRule, ...]] = {}
         for number, rule in enumerate(self):
             if rule.host.startswith("*."):
                 self._below.setdefault(rule.host[2:], []).append((number, rule))
@@ -114,8 +116,17 @@ class HostRules(tuple[HostRule, ...]):
                 self._exact.setdefault(rule.host, []).append((number, rule))
         self.any_level = any(rule.level > Confidentiality.PUBLIC for rule in self)
 
-    def of(self, host: str) -> list[HostRule]:
+    def of(self, host: str) -> tuple[HostRule, ...]:
         """Return the entries that name a host, in their order; narrow."""
+        known = self._found.get(host)
+        if known is None:
+            known = self._find(host)
+            # The agent chooses the names: so many and no more are kept.
+            if len(self._found) < _HOSTS_KEPT:
+                self._found[host] = known
+        return known
+
+    def _find(self, host: str) -> tuple[HostRule, ...]:
         found = list(self._exact.get(host, ()))
         at = host.find(".") if self._below else -1
         while at >= 0:
@@ -123,7 +134,7 @@ class HostRules(tuple[HostRule, ...]):
             at = host.find(".", at + 1)
         if len(found) > 1:
             found.sort(key=_order)
-        return [rule for _, rule in found]
+        return tuple(rule for _, rule in found)
 
     def level_of(self, host: str, path: str) -> Confidentiality:
         """Return the highest level that an entry gives to what a host answers; wide."""

@@ -4,12 +4,11 @@ Source: KAIROS, labels and relabelling at the boundary.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from interlock.model.effects import Channel, Effect
 from interlock.model.events import FileRead
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
-from interlock.model.records import dataclass
+from interlock.model.records import changed, dataclass
 from interlock.model.requests import NetResponse, Outcome
 from interlock.policy.declaration import Policy
 from interlock.policy.matching import holds_any, tokens_of
@@ -55,7 +54,8 @@ class Knowledge:
     """What the trajectory so far says of values.
 
     Takes: `label`, the join of everything that was read; `unlisted_level`, the level of sensitive content that
-    is not in `sensitive` (too large to be known).
+    is not in `sensitive` (too large to be known, or no text); `lost_level`, that of places which may have been read
+    unseen.
     Holds: only inbound events add to it; the label only rises.
     """
 
@@ -63,6 +63,7 @@ class Knowledge:
     sources: tuple[Source, ...]
     sensitive: tuple[tuple[Confidentiality, frozenset[str]], ...] = ()
     unlisted_level: Confidentiality = Confidentiality.PUBLIC
+    lost_level: Confidentiality = Confidentiality.PUBLIC
     label: Label = CLEAN
     grants: tuple[Grant, ...] = ()
 
@@ -108,8 +109,8 @@ class Knowledge:
             and len(sources) == len(self.sources)
             and len(sensitive) == len(self.sensitive)
         ):
-            return self if unlisted == self.unlisted_level else replace(self, unlisted_level=unlisted)
-        return replace(
+            return self if unlisted == self.unlisted_level else changed(self, unlisted_level=unlisted)
+        return changed(
             self, sources=tuple(sources), sensitive=tuple(sensitive), label=joined, unlisted_level=unlisted
         )
 
@@ -123,7 +124,7 @@ class Knowledge:
         if integrity >= self.label.integrity and not network.declares_levels:
             return self
         joined = self.label.join(Label(integrity=integrity, confidentiality=network.level_of(request)))
-        return self if joined == self.label else replace(self, label=joined)
+        return self if joined == self.label else changed(self, label=joined)
 
     def with_response(self, policy: Policy, effect: Effect, response: NetResponse, node: int) -> "Knowledge":
         """Return what is known after an answer, which the ledger's `node` records.
@@ -148,7 +149,7 @@ class Knowledge:
             used = sum(len(each.text) for each in self.sources if each.kind != TASK)
             fits = len(response.text) <= MAX_TRUSTED_LENGTH - used
             if fits and all(each.text != source.text for each in self.sources):
-                known = replace(known, sources=(*known.sources, source))
+                known = changed(known, sources=(*known.sources, source))
         return known
 
     def with_grant(self, effect: Effect, node: int) -> "Knowledge":
@@ -169,32 +170,45 @@ class Knowledge:
         added = [grant for grant in added if (grant.operation, grant.role, grant.value) not in held]
         if not added or len(self.grants) + len(added) > MAX_GRANTS:
             return self
-        return replace(self, grants=(*self.grants, *added))
+        return changed(self, grants=(*self.grants, *added))
 
     def _with_sensitive(self, level: Confidentiality, text: str | None) -> "Knowledge":
         tokens = None if text is None else tokens_of(text)
         room = MAX_SENSITIVE_TOKENS - sum(len(known) for _, known in self.sensitive)
         if tokens is None or len(tokens) > room:
-            return replace(self, unlisted_level=max(self.unlisted_level, level))
+            return changed(self, unlisted_level=max(self.unlisted_level, level))
         if not tokens or (level, tokens) in self.sensitive:
             return self
-        return replace(self, sensitive=(*self.sensitive, (level, tokens)))
+        return changed(self, sensitive=(*self.sensitive, (level, tokens)))
 
-    def with_unknown_reads(self, policy: Policy) -> "Knowledge":
-        """Return what is known when events were lost: every declared place may have been read."""
-        label = Label(integrity=Integrity.UNTRUSTED, confidentiality=policy.highest_level)
-        return replace(
+    def with_unknown_reads(self, policy: Policy, *, listed: bool = False) -> "Knowledge":
+        """Return what is known when events were lost: every declared place may have been read.
+
+        Takes: `listed`, whether the sensitive ones were recorded as read, so that their values are known.
+        """
+        label = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
+        return changed(
             self,
             label=self.label.join(label),
-            unlisted_level=max(self.unlisted_level, policy.highest_level),
+            lost_level=Confidentiality.PUBLIC if listed else policy.highest_level,
         )
+
+    @property
+    def read_level(self) -> Confidentiality:
+        """Return the highest level of what was read, or may have been."""
+        return max(self.label.confidentiality, self.lost_level)
+
+    @property
+    def unknown_level(self) -> Confidentiality:
+        """Return the level of what may have been read and is not known, so that it counts as present everywhere."""
+        return max(self.unlisted_level, self.lost_level)
 
     def level_in(self, text: str) -> Confidentiality:
         """Return the level of the sensitive values that a text is known to hold.
 
         Holds: errs upwards; content that was too large to be known counts as present in every text.
         """
-        level = self.unlisted_level
+        level = self.unknown_level
         if not self.sensitive or not text:
             return level
         for known_level, tokens in sorted(self.sensitive, key=_level_of, reverse=True):

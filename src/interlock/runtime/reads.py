@@ -3,16 +3,65 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
 
 from interlock.model.events import ActivityObserved, FileRead
-from interlock.model.places import Place, path_bytes
+from interlock.model.labels import Confidentiality
+from interlock.model.places import Place, path_bytes, path_text
 from interlock.runtime.folders import StagedFolder
 
 READ_LIMIT_BYTES = 1 << 20
 """A longer file vouches for nothing: its digest and text stay empty, its place's level still counts."""
+
+LISTED_AT_MOST = 300_000
+LISTING_SECONDS = 5.0
+"""Bounds of a listing of sensitive places; beyond them it is not whole, and says so."""
+
+
+def sensitive_places(
+    folders: tuple[StagedFolder, ...], level_of: Callable[[Place], Confidentiality]
+) -> tuple[FileRead, ...] | None:
+    """Return a read, with its content, for every sensitive file of the host below the staged folders.
+
+    For runs without file events: any of them may have been read, and what they hold must be known before something
+    leaves. Returns: None, if there are too many files to look at in time.
+    """
+    deadline = time.monotonic() + LISTING_SECONDS
+    seen = 0
+    found: list[FileRead] = []
+    lowers = {item.name: item.lower for item in folders}
+    for folder in folders:
+        for path in _files(os.fsencode(folder.lower)):
+            seen += 1
+            if seen > LISTED_AT_MOST or (seen % 1000 == 0 and time.monotonic() > deadline):
+                return None
+            place = Place(root=folder.name, path=path_text(path))
+            if level_of(place) > Confidentiality.PUBLIC:
+                found.append(_read(FileRead(place=place, opened=0, closed=0, staged=False), lowers))
+    return tuple(found)
+
+
+def _files(root: bytes) -> Iterator[bytes]:
+    """Walk a folder without following links; what this user cannot list, the command cannot read either."""
+    waiting = [b""]
+    while waiting:
+        below = waiting.pop()
+        try:
+            entries = list(os.scandir(os.path.join(root, below)))
+        except OSError:
+            continue
+        for entry in entries:
+            path = os.path.join(below, entry.name)
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                elif entry.is_file(follow_symlinks=False):
+                    yield path
+            except OSError:
+                continue
 
 
 def with_content(

@@ -98,9 +98,9 @@ def tell(path: str) -> RunStory:
             case ev.BoundaryStood():
                 story.stood = event
             case ev.ActivityObserved():
-                story.reads.extend(str(read.place) for read in event.reads)
+                story.reads.extend(str(read.place) for read in event.reads if read.closed)
             case ev.ActivityLost():
-                story.lost = event.reason
+                story.lost = story.lost if event.listed else event.reason
             case ev.RequestMade() | ev.MessageMade():
                 _proposed(story, item.state)
             case ev.ResponseReceived():

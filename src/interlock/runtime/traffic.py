@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused
 from interlock.model import events as ev
+from interlock.model.labels import Confidentiality
 from interlock.model.phases import Phase
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import ExceptionType, SemanticException
 from interlock.runtime import sending
 from interlock.runtime.inbound import Inbound
+from interlock.runtime.reads import sensitive_places
 
 if TYPE_CHECKING:
     from interlock.boundary import Sandbox
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 SIGN_SECONDS = 0.05
 """How long an answer's node may wait for a signature: what a killed monitor has not signed is lost."""
+
+_READS_AT_ONCE = 256
 
 _TOLD_ONE_BY_ONE = 20
 """The same unreadable traffic is told so often; after that only at each doubling."""
@@ -69,6 +73,7 @@ class Traffic:
         self._inbound = inbound
         self._lost = lost
         self._over = False
+        self._may_list = True
         self._decided: dict[str, Passage] = {}
         self._awaited: dict[str, asyncio.Future[Passage]] = {}
         self._flying: dict[str, NetRequest] = {}
@@ -200,8 +205,27 @@ class Traffic:
 
     def _catch_up(self) -> None:
         """Learn what was read until now: it counts for what leaves now."""
-        if self._running():
-            self._sandbox.catch_up()
+        if not self._running():
+            return
+        self._sandbox.catch_up()
+        knowledge = self._performer.state.knowledge
+        if knowledge is not None and knowledge.lost_level > Confidentiality.PUBLIC and self._may_list:
+            self._list_sensitive()
+
+    def _list_sensitive(self) -> None:
+        """Without file events any sensitive place may have been read: record them all, so that their values are known.
+
+        What cannot be listed in time keeps its level present in everything that leaves.
+        """
+        policy = self._performer.state.policy
+        assert policy is not None
+        reads = sensitive_places(self._performer.folder.folders, policy.level_of)
+        if reads is None:
+            self._may_list = False
+            return
+        for start in range(0, len(reads), _READS_AT_ONCE):
+            self._feed(ev.ActivityObserved(reads=reads[start : start + _READS_AT_ONCE], writes=()))
+        self._feed(ev.ActivityLost(reason="no file events: what is sensitive counts as read", listed=True))
 
     def _next(self) -> str:
         return f"e{self._performer.state.proposed + 1}"
@@ -266,6 +290,7 @@ class Traffic:
         from interlock.runtime.performer import LedgerLost
 
         self._signing = None
+        self._inbound.flush()
         try:
             self._performer.sign()
         except LedgerLost as error:

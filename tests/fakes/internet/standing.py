@@ -143,14 +143,10 @@ def interpreter_for(uid: int) -> str:
 
 
 def allow(*hosts: str) -> dict[str, Any]:
-    """Return a policy's `network` that lets everything pass to these hosts, each a name or `name:port`.
-
-    Where an ordinary user runs it, nobody sees what the command reads, so all that it sends may hold secrets: the hosts are
-    cleared for them.
-    """
+    """Return a policy's `network` that lets everything pass to these hosts, each a name or `name:port`."""
     entries: list[dict[str, Any]] = []
     for one in hosts:
         host, _, port = one.partition(":")
-        entry = {"host": host, "methods": ["*"], "clearance": "secret"}
+        entry = {"host": host, "methods": ["*"], "clearance": "internal"}
         entries.append({**entry, "port": int(port)} if port else entry)
     return {"hosts": entries}

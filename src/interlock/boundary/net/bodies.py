@@ -148,13 +148,13 @@ class Spool:
 
 
 class Kept:
-    """An answer's body as it passes: its digest, its size and its first `NetLimits.text_bytes`."""
+    """An answer's body as it passes: its digest and its size, and all of it while within `NetLimits.text_bytes`."""
 
-    __slots__ = ("_first", "_hash", "_limits", "size_bytes")
+    __slots__ = ("_hash", "_held", "_limits", "size_bytes")
 
     def __init__(self, limits: NetLimits) -> None:
         self._limits = limits
-        self._first = bytearray()
+        self._held = bytearray()
         self._hash = hashlib.sha256()
         self.size_bytes = 0
 
@@ -162,9 +162,10 @@ class Kept:
         """Take note of a part that passes."""
         self._hash.update(chunk)
         self.size_bytes += len(chunk)
-        room = self._limits.text_bytes - len(self._first)
-        if room > 0:
-            self._first += chunk[:room] if len(chunk) > room else chunk
+        if self.size_bytes <= self._limits.text_bytes:
+            self._held += chunk
+        elif self._held:
+            self._held = bytearray()  # a part of it is of no use: thousands of downloads at once hold nothing
 
     @property
     def digest(self) -> str:
@@ -173,9 +174,9 @@ class Kept:
 
     def body(self, content_encoding: str) -> bytes | None:
         """Return the whole body decompressed; None where it is beyond the limits or cannot be decompressed."""
-        if self.size_bytes > len(self._first):
+        if self.size_bytes > len(self._held):
             return None
-        return _whole(bytes(self._first), content_encoding, self._limits)
+        return _whole(bytes(self._held), content_encoding, self._limits)
 
     def text(self, content_type: str, content_encoding: str) -> str | None:
         """Return the whole body decompressed and decoded; None where it is not text or beyond the limits."""

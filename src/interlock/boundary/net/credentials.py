@@ -109,8 +109,9 @@ def headers_for_ledger(headers: RawHeaders) -> Headers:
 class Credentials:
     """Which keys were used with which host in this run.
 
-    Holds: the keys of a host's first request with a key are its own; another one later is foreign. Where the policy
-    binds a secret to the host, every other key is foreign.
+    Holds: the keys of the first request with a key that passed to a host are its own; another one later is foreign, and
+    until then none is: one that was refused says nothing. Where the policy binds a secret to the host, every other key
+    is foreign.
     Raises: InputError, if a bound secret cannot stand in a header field.
     """
 
@@ -135,9 +136,18 @@ class Credentials:
         """
         return self._classify(head), headers_for_ledger(head.headers)
 
+    def passed(self, head: RequestHead) -> bool:
+        """Take note of the keys of a request that may leave. Returns: whether others are foreign to its host by it."""
+        if head.authority_host in self._first:
+            return False
+        keys = _keys(head)
+        if not keys or self._classify(head) is not Credential.OWN:
+            return False
+        self._first[head.authority_host] = frozenset(_identity(key) for key in keys)
+        return True
+
     def _classify(self, head: RequestHead) -> Credential:
-        keys = [value for name, value in head.headers if name in _KEY_FIELDS and value]
-        keys += [value for name, value in _parameters(head.target) if name in _KEY_PARAMETERS and value]
+        keys = _keys(head)
         secrets = self._bound_here(head)
         bound = [key for key in keys if any(_holds(key, secret) for secret in secrets)]
         others = [key for key in keys if key not in bound and not any(_is(key, secret) for secret in secrets)]
@@ -146,9 +156,9 @@ class Credentials:
         if bound or (secrets and self._put_in_changes(head, secrets)):
             return Credential.BOUND
         if keys:
-            identities = frozenset(_identity(key) for key in keys)
-            first = self._first.setdefault(head.authority_host, identities)
-            return Credential.OWN if identities <= first else Credential.FOREIGN
+            first = self._first.get(head.authority_host)
+            own = first is None or first.issuperset(_identity(key) for key in keys)
+            return Credential.OWN if own else Credential.FOREIGN
         # a cookie changes from answer to answer, so that another one is no other account's sign
         hidden = any(name in _COOKIES or _hidden(name) for name, value in head.headers if value)
         return Credential.OWN if hidden else Credential.NONE
@@ -209,6 +219,11 @@ class Credentials:
         return any(
             _filled_field(value, secrets) != value for name, value in head.headers if _hidden(name)
         ) or head.target != _filled_target(head.target, secrets)
+
+
+def _keys(head: RequestHead) -> list[bytes]:
+    keys = [value for name, value in head.headers if name in _KEY_FIELDS and value]
+    return keys + [value for name, value in _parameters(head.target) if name in _KEY_PARAMETERS and value]
 
 
 @functools.lru_cache(maxsize=2048)

@@ -153,7 +153,7 @@ class NetExchange:
         if self._answer is None and not self._retried and self._may_retry(outcome):
             self._retried = True
             self._uncertain = outcome is Outcome.UNKNOWN
-            self._around.run(self._open())
+            self._around.run(self._open(), self._place)
             return
         self._report(outcome, detail)
         if self._answer is None:
@@ -185,7 +185,7 @@ class NetExchange:
         if isinstance(passage, Passed | Refused | Parked | Answered):
             self._decided(passage)
         else:
-            around.run(self._wait(passage))
+            around.run(self._wait(passage), self._place)
 
     async def _wait(self, passage: Awaitable[Passage]) -> None:
         try:
@@ -205,6 +205,7 @@ class NetExchange:
         match passage:
             case Passed():
                 self._effect_id = passage.effect_id
+                self._around.sight.passed(self._head)
                 if self._ended:
                     self._unsent("the client went away before it was sent")
                 else:
@@ -263,15 +264,19 @@ class NetExchange:
             if ready is not None:
                 self._begin(ready)
                 return
-        self._around.run(self._open())
+        self._around.run(self._open(), self._place)
 
     async def _open(self) -> None:
         pool = self._around.pool
+        self._connection = None
         try:
             if self._head.upgrade:
                 connection: FarConnection = await pool.fresh(self._way())
             else:
                 connection = await pool.open(self._way(), self._h2())
+            if not self._ended:
+                self._begin(connection)
+                return
         except DialError as error:
             self._unsent(error.message)
             if not self._ended:
@@ -281,11 +286,11 @@ class NetExchange:
         except asyncio.CancelledError:
             self._unsent("the run ended before it was sent")
             raise
-        if self._ended:
-            pool.rest(connection)
-            self._unsent("the client went away before it was sent")
-            return
-        self._begin(connection)
+        except BaseException:
+            self._broke()
+            raise
+        pool.rest(connection)
+        self._unsent("the client went away before it was sent")
 
     def _begin(self, connection: FarConnection) -> None:
         head = self._around.credentials.put_in(self._head)
@@ -396,6 +401,15 @@ class NetExchange:
         self._report(Outcome.UNKNOWN if self._uncertain else Outcome.FAILED, detail)
         if self._ended:
             self._release()
+
+    def _broke(self) -> None:
+        """Leave nobody waiting where the boundary itself failed."""
+        far, self._far = self._far, None
+        if far is not None:
+            far.abort()
+        begun = self._connection is not None or self._uncertain
+        self._report(Outcome.UNKNOWN if begun else Outcome.FAILED, "the boundary failed on it")
+        self._fail(502, "the boundary failed on it")
 
     def _release(self) -> None:
         self._body = None

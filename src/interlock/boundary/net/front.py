@@ -9,6 +9,7 @@ import ssl
 import struct
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from interlock.boundary.net.arriving import PREFACE, NotRead, look, shake
@@ -17,6 +18,7 @@ from interlock.boundary.net.credentials import Credentials
 from interlock.boundary.net.dial import DialError, dial
 from interlock.boundary.net.doors import DNS_PORT, Doors, original_destination
 from interlock.boundary.net.exchange import NetExchange
+from interlock.boundary.net.faults import tell
 from interlock.boundary.net.gate import Gate, Passed
 from interlock.boundary.net.hello import Hello
 from interlock.boundary.net.http1_client import Http1Client
@@ -47,8 +49,9 @@ class Front:
 
     Takes: `destination`, how the kernel tells where a connection was meant to go; `dialler`, how far
     sides are reached.
-    Holds: a connection that fails ends alone; nothing is dialled before the gate passed a request, but for
-    `plan.probed`; `tokens`, placeholders of parked requests and their effects, is the runtime's to fill.
+    Holds: a connection that fails ends alone, and the gate is told of it; nothing is dialled before the gate passed a
+    request, but for `plan.probed`; `tokens`, placeholders of parked requests and their effects, is the runtime's to
+    fill.
     """
 
     def __init__(  # noqa: PLR0917 - a front stands among all of these
@@ -71,6 +74,7 @@ class Front:
         self.sight = Sight(self.credentials)
         self.tokens: dict[str, str] = {}
         self.parked_folder = os.path.join(plan.folder, "parked")
+        self.endings: set[Callable[[], None]] = set()
         self._doors = doors
         self._authority = authority
         self._names = names
@@ -80,6 +84,8 @@ class Front:
         self._tasks: set[asyncio.Task[None]] = set()
         self._arriving = 0
         self._ended = False
+        if loop.get_exception_handler() is None:  # what asyncio would print stands amid what the agent says
+            loop.set_exception_handler(self._faulted)
         self._listening: list[tuple[socket.socket, Published | None]] = [(one, None) for one in doors.tcp]
         self._listening += [(one, published) for published, sockets in doors.published for one in sockets]
         for one, published in self._listening:
@@ -102,14 +108,14 @@ class Front:
         """Report what was refused without being an effect."""
         self.gate.turned_away(place.host, place.port, reason)
 
-    def run(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None] | None":
+    def run(self, work: Coroutine[Any, Any, None], place: Place | None = None) -> "asyncio.Task[None] | None":
         """Run what waits, until the front closes. Returns: None where it has closed."""
         if self._ended:
             work.close()
             return None
         task = self.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ran)
+        task.add_done_callback(partial(self._ran, place))
         return task
 
     @property
@@ -130,6 +136,8 @@ class Front:
             if one.fileno() >= 0:
                 self.loop.remove_reader(one.fileno())
         self._doors.close()
+        for ending in list(self.endings):
+            ending()
         for task in self._tasks:
             task.cancel()
         for link in list(self._links):
@@ -258,9 +266,12 @@ class Front:
             _reset(sock)
         except OSError:
             _reset(sock)
-        except BaseException:
+        except asyncio.CancelledError:
             _reset(sock)
             raise
+        except BaseException as error:  # noqa: BLE001 - it is told, or raised on
+            _reset(sock)
+            tell(self.loop, place.host, place.port, error)
 
     async def _end_tls(
         self, sock: socket.socket, place: Place, hello: Hello
@@ -289,6 +300,7 @@ class Front:
 
     def _serve(self, sock: socket.socket, place: Place, alpn: str, *, http2: bool) -> None:
         link = SocketLink(self.loop, sock, alpn)
+        link.on_fault = partial(tell, self.loop, place.host, place.port)
         if http2:
             from interlock.boundary.net.http2_client import Http2Client
 
@@ -345,6 +357,7 @@ class Front:
             self.gate.answered(effect_id, NetResponse(outcome=Outcome.FAILED, detail="the run ended"), None)
             raise
         link = SocketLink(self.loop, sock)
+        link.on_fault = partial(tell, self.loop, place.host, place.port)
         self._links[link] = lambda: float("inf")
         self._links[far] = lambda: float("inf")
         Tunnel(link, far, lambda response: self.gate.answered(effect_id, response, None))
@@ -365,12 +378,19 @@ class Front:
             del self._links[link]
             self._expiring.pop(link, None)
 
-    def _ran(self, task: "asyncio.Task[None]") -> None:
+    def _ran(self, place: Place | None, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.loop.call_exception_handler(
-                {"message": "a connection failed", "exception": error, "task": task}
-            )
+            host, port = ("", 0) if place is None else (place.host, place.port)
+            tell(self.loop, host, port, error)
+
+    def _faulted(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Tell of a fault of our own: it ended a connection, and no more."""
+        error = context.get("exception")
+        what = context.get("message", "") if error is None else type(error).__name__
+        with contextlib.suppress(InterlockError):
+            host, port = context.get("place", ("", 0))
+            self.gate.turned_away(host, port, f"the boundary failed on it: {what}")
 
 
 def _is_own(literal: str) -> bool:

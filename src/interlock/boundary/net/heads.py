@@ -20,6 +20,17 @@ _HOP = frozenset(
      b"expect", b"content-length", b"host", b"alt-svc")
 )  # fmt: skip
 """Fields for one hop, and those that are written anew; `alt-svc` names another way to a host, which is no way here."""
+_TWINNED = frozenset(
+    (
+        b"host",
+        b"connection",
+        b"content-length",
+        b"transfer-encoding",
+        b"authorization",
+        b"proxy-authorization",
+    )
+)
+_NO_LETTER = re.compile(rb"[^0-9a-z]+")
 _NO_OPTIONS: frozenset[bytes] = frozenset()
 _KNOWN_NAMES = 4096
 
@@ -65,6 +76,7 @@ def _request(  # noqa: PLR0917
     if not _TOKEN.match(method) or len(method) > 32:
         raise _Odd(400, "the method is not a token")
     kept, special = _sorted(fields, limits)
+    _refuse_twins(special)
     options = _options(special)
     length = _length(special, minor)
     scheme = "https" if place.tls else "http"
@@ -117,6 +129,7 @@ def _request2(fields: RawHeaders, place: Place, limits: NetLimits) -> RequestHea
     if any(name == b"te" and value.lower() != b"trailers" for name, value in fields[split:]):
         raise _Odd(400, "te names more than trailers")
     kept, special = _sorted(fields[split:], limits)
+    _refuse_twins(special)
     scheme = "https" if place.tls else "http"
     if pseudo.get(b":scheme", b"").lower() != scheme.encode():
         raise _Odd(400, "the scheme is not that of the connection")
@@ -222,14 +235,25 @@ def _name(name: bytes, status: int) -> tuple[bytes, bool]:
     lower = name.lower()
     if len(_names) >= _KNOWN_NAMES:
         _names.clear()
-    found = _names[bytes(name)] = (lower, lower in _HOP or lower.startswith(b"proxy-"))
+    found = _names[bytes(name)] = (lower, lower in _HOP or lower.startswith(b"proxy-") or _is_twin(lower))
     return found
+
+
+def _is_twin(lower: bytes) -> bool:
+    """Say whether a name becomes that of another field where names become variables (RFC 3875 §4.1.18)."""
+    return lower not in _TWINNED and _NO_LETTER.sub(b"-", lower).strip(b"-") in _TWINNED
+
+
+def _refuse_twins(special: Special) -> None:
+    for name in special:
+        if name not in _HOP and _is_twin(name):
+            raise _Odd(400, "a field's name is a twin of one that frames, routes or authorises the message")
 
 
 def _sorted(
     fields: RawHeaders, limits: NetLimits, status: int = 400
 ) -> tuple[list[tuple[bytes, bytes]], Special]:
-    """Check every field, and part those that go on from those for one hop."""
+    """Check every field, and part those that go on from those for one hop and the twins of such."""
     if len(fields) > limits.header_fields:
         raise _Odd(431 if status == 400 else status, "too many header fields")
     kept: list[tuple[bytes, bytes]] = []

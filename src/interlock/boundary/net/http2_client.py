@@ -16,10 +16,10 @@ from interlock.boundary.net.http2_frames import (
     REFUSED_STREAM,
     Budget,
 )
-from interlock.boundary.net.http2_wire import DroppableLink, Lane, Wire
+from interlock.boundary.net.http2_wire import Lane, Wire
 from interlock.boundary.net.refusal import is_grpc, plain
 from interlock.boundary.net.settings import Place, Setting
-from interlock.boundary.net.sides import AnswerHead, Exchange, RawHeaders, RequestHead
+from interlock.boundary.net.sides import AnswerHead, DroppableLink, Exchange, RawHeaders, RequestHead
 
 
 class _Stream:

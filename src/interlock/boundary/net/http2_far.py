@@ -18,9 +18,9 @@ from h2.exceptions import H2Error
 from interlock.boundary.net.heads import HeadRefusal, bodyless, read_answer, read_trailers
 from interlock.boundary.net.http2_connection import CONNECTION_WINDOW_BYTES, STREAMS
 from interlock.boundary.net.http2_frames import CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, REFUSED_STREAM
-from interlock.boundary.net.http2_wire import DroppableLink, Lane, Wire
+from interlock.boundary.net.http2_wire import Lane, Wire
 from interlock.boundary.net.settings import FarConnection, FarSetting
-from interlock.boundary.net.sides import AnswerHead, Exchange, RawHeaders, RequestHead
+from interlock.boundary.net.sides import AnswerHead, DroppableLink, Exchange, RawHeaders, RequestHead
 from interlock.boundary.net.targets import authority
 from interlock.model.requests import Outcome
 
@@ -80,17 +80,20 @@ class Http2Far:
     """The client's role towards a far side.
 
     Holds: an exchange that the far side says it did not take (GOAWAY, REFUSED_STREAM) ends as FAILED, one that is cut
-    off otherwise as UNKNOWN.
+    off otherwise as UNKNOWN; `idle_since`, by the loop's clock, is None while exchanges run on it.
     """
 
     def __init__(self, link: DroppableLink, setting: FarSetting) -> None:
         self.on_idle: Callable[[FarConnection], None] = _nothing
         self.on_gone: Callable[[FarConnection], None] = _nothing
+        self.on_greeted: Callable[[bool], None] = _ignore
+        """Told once whether the far side speaks HTTP/2 at all: its settings came, or the connection ended without."""
         self._setting = setting
         self._streams: dict[int, _Stream] = {}
         self._gone = False
         self._next = 1
         self._allowed = STREAMS
+        self.idle_since: float | None = setting.loop.time()
         self.wire = Wire(link, setting.loop, setting.limits, self, server=False)
         link.resume()
 
@@ -130,6 +133,7 @@ class Http2Far:
             return stream
         self._next += 2
         self._streams[number] = stream
+        self.idle_since = None
         if body:
             stream.lane = self.wire.lane(number, exchange.far_full)
         self.wire.soon()
@@ -143,6 +147,7 @@ class Http2Far:
         """One of h2's events came."""
         if isinstance(event, RemoteSettingsChanged):
             self._allowed = min(STREAMS, self.wire.h2.remote_settings.max_concurrent_streams)
+            self._greeted(True)
             return
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
         if stream is None:
@@ -182,6 +187,7 @@ class Http2Far:
     def died(self, detail: str) -> None:
         """The connection is over: what ran on it may have been taken."""
         self._leave()
+        self._greeted(False)
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             stream.lane = None
@@ -287,6 +293,10 @@ class Http2Far:
         stream.exchange.came_failure(outcome, detail)
         self._rest()
 
+    def _greeted(self, speaks: bool) -> None:
+        on_greeted, self.on_greeted = self.on_greeted, _ignore
+        on_greeted(speaks)
+
     def _leave(self) -> None:
         if not self._gone:
             self._gone = True
@@ -298,6 +308,7 @@ class Http2Far:
         if self._gone:
             self.wire.close()
         else:
+            self.idle_since = self._setting.loop.time()
             self.on_idle(self)
 
 
@@ -305,4 +316,8 @@ _HTTP1 = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"upgrade
 
 
 def _nothing(_far: FarConnection) -> None:
+    pass
+
+
+def _ignore(_speaks: bool) -> None:
     pass

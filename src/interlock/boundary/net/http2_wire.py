@@ -21,20 +21,12 @@ from interlock.boundary.net.http2_frames import (
     GoneAway,
 )
 from interlock.boundary.net.plan import NetLimits
-from interlock.boundary.net.sides import Link, RawHeaders
+from interlock.boundary.net.sides import DroppableLink, RawHeaders
 
 _HIGH_BYTES, _LOW_BYTES = 256 * 1024, 64 * 1024
 _CHUNK_BYTES = 64 * 1024
 _UNREAD_BYTES = 256 * 1024
 """What is answered to a peer that does not read, before we stop reading it too."""
-
-
-class DroppableLink(Link, Protocol):
-    """A link that need not wait for the other end's last words."""
-
-    def drop(self) -> None:
-        """Close at once: nothing more is due in either direction."""
-        ...
 
 
 class Owner(Protocol):

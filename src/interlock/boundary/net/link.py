@@ -35,12 +35,16 @@ def _no_data(_data: bytes) -> None:
     pass
 
 
+def _raise(error: BaseException) -> None:
+    raise error
+
+
 class SocketLink:
     """A `Link` (see `sides`) over a socket of its own.
 
     Takes: `sock`, non-blocking, its TLS handshake done; `alpn`, what was agreed in it.
     Holds: it is made paused, so that whoever sets its callbacks begins with `resume`; no callback comes from within
-    a call of its user.
+    a call of its user; a fault in a callback ends this link alone, and is given to `on_fault`.
     """
 
     __slots__ = (
@@ -64,6 +68,7 @@ class SocketLink:
         "on_closed",
         "on_data",
         "on_eof",
+        "on_fault",
         "on_room",
     )  # fmt: skip
 
@@ -94,6 +99,7 @@ class SocketLink:
         self.on_eof: Callable[[], None] = _nothing
         self.on_closed: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
+        self.on_fault: Callable[[BaseException], None] = _raise
 
     @property
     def full(self) -> bool:
@@ -203,9 +209,9 @@ class SocketLink:
                 self._read_tls()
             else:
                 self._read_plain()
-        except BaseException:
-            self._drop()  # a fault in what reads this connection ends it alone; the loop reports it
-            raise
+        except BaseException as error:  # noqa: BLE001 - it is told, or raised on
+            self._drop()
+            self.on_fault(error)
 
     def _read_plain(self) -> None:
         try:
@@ -324,9 +330,9 @@ class SocketLink:
         if (full or not self._out) and self._size <= LOW_BYTES and not self._mute:
             try:
                 self.on_room()
-            except BaseException:
+            except BaseException as error:  # noqa: BLE001 - it is told, or raised on
                 self._drop()
-                raise
+                self.on_fault(error)
 
     def _watch_writes(self) -> None:
         if not self._writing and not self._gone:
@@ -393,4 +399,8 @@ class SocketLink:
         on_closed = self.on_closed
         # the callbacks hold their owners, and the owners hold the link
         self.on_data, self.on_eof, self.on_closed, self.on_room = _no_data, _nothing, _nothing, _nothing
-        on_closed()
+        on_fault, self.on_fault = self.on_fault, _raise
+        try:
+            on_closed()
+        except BaseException as error:  # noqa: BLE001 - it is told, or raised on
+            on_fault(error)

@@ -5,9 +5,9 @@ from interlock.boundary.net.bodies import SpoolFailed
 from interlock.boundary.net.exchange import NetExchange
 from interlock.boundary.net.gate import Parked, Passage, Refused
 from interlock.boundary.net.proposing import field
-from interlock.boundary.net.refusal import grpc_problem
+from interlock.boundary.net.refusal import grpc_plain, grpc_problem, is_grpc
 from interlock.boundary.net.settings import FarConnection, Place
-from interlock.boundary.net.sides import ClientSide, RawHeaders, RequestHead
+from interlock.boundary.net.sides import AnswerHead, ClientSide, RawHeaders, RequestHead
 from interlock.boundary.net.streaming import BodyStream
 from interlock.model.requests import Outcome
 
@@ -108,14 +108,23 @@ class OpenCall(NetExchange):
         if far is not None:
             far.abort()
         self._report(Outcome.UNKNOWN, "a message of its body was refused")
-        if self._answer is not None:
-            self._ended = True
-            self._client.cut()
-            self._release()
-        elif isinstance(passage, Refused):
-            self._finish(grpc_problem(passage.exception, passage.effect_id), b"")
+        if isinstance(passage, Refused):
+            said = grpc_problem(passage.exception, passage.effect_id)
         else:
-            self._fail(400, "a message of its body cannot be read or decided")
+            said = grpc_plain("Not taken", "a message of its body cannot be read or decided")
+        if self._answer is None:
+            self._finish(said, b"")
+        else:
+            self._break_off(self._answer, said)
+
+    def _break_off(self, answer: AnswerHead, said: AnswerHead) -> None:
+        """End an answer that has begun, with a status that the client cannot take for success."""
+        self._ended = True
+        if is_grpc(answer.headers) and answer.length is None:
+            self._client.end(tuple(field for field in said.headers if field[0].startswith(b"grpc-")))
+        else:
+            self._client.cut()  # to end it would make it look whole
+        self._release()
 
     def _release(self) -> None:
         if self._stream is not None:

@@ -15,7 +15,7 @@ _WEBSOCKET = {"http": "ws", "https": "wss"}
 class Sight:
     """What was seen of credentials, remembered: most requests of a connection carry the same fields.
 
-    Holds: what `Credentials` says of the same fields, host and query never changes once it has said it.
+    Holds: what `Credentials` says of the same fields, host and query changes only as a request `passed`.
     """
 
     def __init__(self, credentials: Credentials) -> None:
@@ -34,6 +34,11 @@ class Sight:
                 self._known.clear()
             self._known[key] = found
         return found
+
+    def passed(self, head: RequestHead) -> None:
+        """Take note of a request that may leave: its keys are its host's own from now on."""
+        if self._credentials.passed(head):
+            self._known.clear()
 
 
 def field(headers: RawHeaders, name: bytes) -> str:

@@ -58,6 +58,14 @@ class Link(Protocol):
         ...
 
 
+class DroppableLink(Link, Protocol):
+    """A link that need not wait for the other end's last words."""
+
+    def drop(self) -> None:
+        """Close at once: nothing more is due in either direction."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHead:
     """A request's head, checked and canonical (see `heads`): what is sent on is built from it alone.

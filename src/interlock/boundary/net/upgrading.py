@@ -5,6 +5,7 @@ from interlock.boundary.net.http1_client import Http1Client
 from interlock.boundary.net.http1_far import Switched
 from interlock.boundary.net.sides import ClientSide, RequestHead
 from interlock.boundary.net.websocket import Relay, accept, offer
+from interlock.model.requests import NetResponse
 
 __all__ = ["join", "offer"]
 
@@ -26,8 +27,12 @@ def join(  # noqa: PLR0917 - all that two connections had between them
     if answer is None or not isinstance(client, Http1Client):
         return False
     client.switch(answer)
-    gate = around.gate
-    Relay(
+
+    def ended(response: NetResponse) -> None:
+        around.endings.discard(relay.close)
+        around.gate.answered(effect_id, response, None)
+
+    relay = Relay(
         client.link,
         switched.link,
         client.give_up(),
@@ -36,6 +41,7 @@ def join(  # noqa: PLR0917 - all that two connections had between them
         switched.answer,
         effect_id,
         around,
-        lambda response: gate.answered(effect_id, response, None),
+        ended,
     )
+    around.endings.add(relay.close)
     return True

@@ -19,7 +19,7 @@ from interlock.boundary.net.deciding import Deciding
 from interlock.boundary.net.gate import Passage, Passed, Refused
 from interlock.boundary.net.inflating import decode
 from interlock.boundary.net.proposing import placeholders
-from interlock.boundary.net.sides import AnswerHead, Link, RequestHead
+from interlock.boundary.net.sides import AnswerHead, DroppableLink, RequestHead
 from interlock.boundary.net.websocket_handshake import accept, check, offer
 from interlock.model.errors import InterlockError
 from interlock.model.records import dataclass
@@ -47,7 +47,7 @@ class _Outbound:
 class _End:
     """One of the two ends: its link and wsproto's reading of it."""
 
-    def __init__(self, link: Link, role: ConnectionType) -> None:
+    def __init__(self, link: DroppableLink, role: ConnectionType) -> None:
         self.link = link
         self.ws = Connection(role)
         self.over = False
@@ -81,8 +81,8 @@ class Relay:
 
     def __init__(  # noqa: PLR0917 - the order is that of the data
         self,
-        client: Link,
-        far: Link,
+        client: DroppableLink,
+        far: DroppableLink,
         client_rest: bytes,
         far_rest: bytes,
         request: RequestHead,
@@ -125,8 +125,11 @@ class Relay:
         self._steer()
 
     def close(self) -> None:
-        """End it from our side: the run ends."""
+        """End it from our side at once: the run ends, and nobody waits for the ends' own closes."""
         self._end(_GOING_AWAY, _GOING_AWAY, "the run ended")
+        for end in (self._client, self._far):
+            end.over = True
+            end.link.drop()
 
     # what the client sends
 
