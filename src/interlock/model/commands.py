@@ -77,10 +77,23 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blend:
+    """A change of a text file that is released in part, or merged with the host's own edit (see `events.Answer`)."""
+
+    effect_id: str
+    hunks: tuple[int, ...] = ()
+    merge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordIntent:
-    """Make the ledger and the intent durable; answer with `IntentRecorded`."""
+    """Make the ledger and the intent durable; answer with `IntentRecorded`.
+
+    Takes: `blends`, the released changes of files whose new content is not the staged one.
+    """
 
     released: tuple[str, ...]
+    blends: tuple[Blend, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,13 +82,26 @@ class FileStamp:
     link_target: str = ""
 
 
+class HostEdit(Enum):
+    """What somebody else did to a place on the host since the agent first touched or read it."""
+
+    EDITED = "edited"
+    APPEARED = "appeared"
+    """The agent made it where the host had nothing; now the host has something there too."""
+    GONE = "gone"
+    UNCERTAIN = "uncertain"
+    """It cannot be told that nothing was done (the clock was set back, say), so it counts as edited."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
     """One path's difference between the staged copy and the host, as the gate saw it.
 
     Takes: `source`, the old place of a rename; `before`/`after`, None where there is no file on
     that side; `before_text`/`after_text`, the content of a place whose verdict depends on its
-    content (`policy.reads_content`), bounded, None where not read or not UTF-8.
+    content (`policy.reads_content`), bounded, None where not read or not UTF-8; `host_edit`, where the host was
+    changed under the agent (a conflict: `before` is then what the host has now); `base`, of a conflict, what the
+    host had when the agent first touched the place, None where that was not kept.
     """
 
     kind: ChangeKind
@@ -99,6 +112,8 @@ class FileChange:
     hazards: tuple[Hazard, ...] = ()
     before_text: str | None = None
     after_text: str | None = None
+    host_edit: HostEdit | None = None
+    base: FileStamp | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

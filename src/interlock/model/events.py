@@ -167,11 +167,17 @@ class ChangesListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An oracle's answer on one deferred effect. Anything but RELEASE means refuse."""
+    """An oracle's answer on one deferred effect. Anything but RELEASE means refuse.
+
+    Takes: `hunks`, of a text file's change the numbers of the hunks that are released (from 1, in the order of its
+    unified diff), empty for all; `merge`, whether a conflict is released as the three-way merge of both sides.
+    """
 
     effect_id: str
     decision: Decision
     reason: str
+    hunks: tuple[int, ...] = ()
+    merge: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

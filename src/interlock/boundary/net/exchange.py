@@ -140,9 +140,10 @@ class NetExchange:
         if self._ended:
             return
         self._ended = True
-        # reported first: when the client acts on the answer's end, the gate knows of it already
-        self._report(Outcome.DONE, "")
+        # Ended first: the client need not wait for the record of what it got. The gate hears of it within the same
+        # turn of the loop, so before anything that the client does next.
         self._client.end(trailers)
+        self._report(Outcome.DONE, "")
         self._release()
 
     def came_failure(self, outcome: Outcome, detail: str) -> None:
