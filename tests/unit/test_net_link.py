@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -187,3 +188,60 @@ def test_it_gives_its_socket_away(tmp_path: Path) -> None:
         both.until(lambda: True)
         assert (both.came, both.told) == (b"", [])
         sock.close()
+
+
+@pytest.mark.parametrize("uv", [False, True], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("writing", [False, True])
+def test_a_reset_after_an_answer_is_told_with_the_answer(uv: bool, writing: bool) -> None:
+    """uvloop by itself tells neither reader nor writer of it."""
+    loop = _loop(uv)
+    near, far = _tcp()
+    near.setblocking(False)
+    link = SocketLink(loop, near)
+    came, told = bytearray(), []
+    link.on_data = came.extend
+    link.on_closed = lambda: told.append("closed")
+    link.resume()
+    if writing:
+        link.write(b"x" * 20_000_000)  # more than the socket takes
+    loop.call_later(0.02, _answer_and_reset, far)
+    loop.call_later(1.0, loop.stop)
+    link.on_closed = lambda: (told.append("closed"), loop.stop())[0]
+    loop.run_forever()
+    assert (bytes(came), told) == (b"early", ["closed"])
+    loop.close()
+
+
+def test_a_reset_of_a_paused_link_is_told_when_it_reads_on() -> None:
+    loop = _loop(True)
+    near, far = _tcp()
+    near.setblocking(False)
+    link = SocketLink(loop, near)
+    came, told = bytearray(), []
+    link.on_data = came.extend
+    link.on_closed = lambda: (told.append("closed"), loop.stop())[0]
+    _answer_and_reset(far)
+    loop.call_later(0.05, link.resume)
+    loop.call_later(1.0, loop.stop)
+    loop.run_forever()
+    assert (bytes(came), told) == (b"early", ["closed"])
+    loop.close()
+
+
+def _loop(uv: bool) -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    made: asyncio.AbstractEventLoop = uvloop.new_event_loop() if uv else asyncio.new_event_loop()
+    return made
+
+
+def _tcp() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        near = socket.create_connection(listening.getsockname())
+        return near, listening.accept()[0]
+
+
+def _answer_and_reset(far: socket.socket) -> None:
+    far.sendall(b"early")
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    far.close()

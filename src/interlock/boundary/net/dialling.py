@@ -3,7 +3,9 @@
 import asyncio
 import socket
 import ssl
+from functools import partial
 
+from interlock.boundary.net.resets import resets_of
 from interlock.model.records import dataclass
 from interlock.model.requests import Outcome
 
@@ -38,15 +40,17 @@ class Dialled:
 
 
 async def ready(sock: socket.socket, *, to_write: bool) -> None:
-    """Wait until a socket can be read from or written to."""
+    """Wait until a socket can be read from or written to, or has come to an error."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
     descriptor = sock.fileno()
     add, remove = (loop.add_writer, loop.remove_writer) if to_write else (loop.add_reader, loop.remove_reader)
     add(descriptor, _wake, waiter)
+    resets_of(loop).add(descriptor, partial(_wake, waiter))
     try:
         await waiter
     finally:
+        resets_of(loop).remove(descriptor)
         remove(descriptor)
 
 

@@ -14,6 +14,8 @@ import struct
 from collections import deque
 from collections.abc import Callable
 
+from interlock.boundary.net.resets import resets_of
+
 HIGH_BYTES = 512 * 1024
 LOW_BYTES = 128 * 1024
 _SMALL_BYTES = 16 * 1024
@@ -57,6 +59,7 @@ class SocketLink:
         "_out",
         "_paused",
         "_reading",
+        "_reset",
         "_size",
         "_sock",
         "_soon",
@@ -90,6 +93,7 @@ class SocketLink:
         self._writing = False
         self._want_read = False  # a TLS write that waits for something to read
         self._eof = False
+        self._reset = False
         self._finishing = False
         self._mute = False  # closing: no callback but on_closed
         self._gone = False
@@ -100,6 +104,7 @@ class SocketLink:
         self.on_closed: Callable[[], None] = _nothing
         self.on_room: Callable[[], None] = _nothing
         self.on_fault: Callable[[BaseException], None] = _raise
+        resets_of(loop).add(self._fd, self._was_reset)
 
     @property
     def full(self) -> bool:
@@ -179,7 +184,9 @@ class SocketLink:
         if self._mute or self._gone:
             return
         self._paused = False
-        if not self._reading and not self._eof:
+        if self._reset:
+            self._loop.call_soon(self._readable)  # what came before the reset, then the reset
+        elif not self._reading and not self._eof:
             self._reading = True
             self._loop.add_reader(self._fd, self._readable)
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
@@ -212,6 +219,16 @@ class SocketLink:
         except BaseException as error:  # noqa: BLE001 - it is told, or raised on
             self._drop()
             self.on_fault(error)
+        if self._reset and not self._gone:
+            self._loop.call_soon(self._readable)
+
+    def _was_reset(self) -> None:
+        """The other end reset the connection: read what came before, to the error that ends it."""
+        self._reset = True
+        if self._eof or self._mute:
+            self._drop()
+        elif not self._paused:
+            self._readable()
 
     def _read_plain(self) -> None:
         try:
@@ -345,6 +362,7 @@ class SocketLink:
             self._loop.remove_writer(self._fd)
 
     def _unwatch(self) -> None:
+        resets_of(self._loop).remove(self._fd)
         self._unwatch_writes()
         if self._reading:
             self._reading = False
