@@ -12,6 +12,7 @@ from benchmarks.commit import commit
 from benchmarks.files import files
 from benchmarks.ground import REPOSITORY, default_parent, file_system
 from benchmarks.ledger import ledger
+from benchmarks.pause import pause
 from benchmarks.plan import Benchmark, Plan
 from benchmarks.project import project
 from benchmarks.proxy import proxy
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "files": files,
     "project": project,
     "commit": commit,
+    "pause": pause,
     "ledger": ledger,
     "proxy": proxy,
 }

@@ -189,7 +189,8 @@ def run_here(plan: SandboxPlan, attend: Attend | None = None) -> dict[str, objec
     try:
         sandbox = start(plan)
         try:
-            status = sandbox.run(events.append, attend(sandbox, noted) if attend is not None else None)
+            serve = attend(sandbox, noted) if attend is not None else None
+            status = sandbox.run(events.append, serve)
         finally:
             sandbox.close()
     except InterlockError as error:

@@ -119,6 +119,7 @@ def _make(top: str, edit: Edit, stamp: int) -> None:
             shutil.rmtree(folder)
         case "symlink":
             os.symlink(("/etc/passwd", "f0", "../a", "../../..")[edit.third % 4], fresh)
+            os.utime(fresh, ns=(stamp, stamp), follow_symlinks=False)
         case "chmod":
             os.chmod(file, (0o600, 0o755, 0o644, 0o640)[edit.third % 4])
         case "chmod-folder":

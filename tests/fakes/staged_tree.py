@@ -7,8 +7,9 @@ import os
 import pickle
 import signal
 import stat
+import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from interlock.model.effects import FileChange
@@ -81,6 +82,11 @@ def _check(result: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
+def _drop_capabilities() -> None:
+    """Give up what a new user namespace gave, as the boundary does: no mode is passed over any more."""
+    _check(_libc.capset(struct.pack("<Ii", 0x20080522, 0), bytes(24)))
+
+
 def mount_tmpfs(target: str, *, size_bytes: int) -> None:
     """Mount a small tmpfs; for a child alone, in a mount namespace of its own."""
     _check(_libc.unshare(_NEWNS))
@@ -93,18 +99,22 @@ def mount_tmpfs(target: str, *, size_bytes: int) -> None:
 class StagedTree:
     base: str
     kind: str
-    owner: int = 0
-    roots: list[StagedRoot] = field(default_factory=list)
+    host: str = ""
+    """The lower folder, where it is not the tree's own."""
 
     @classmethod
-    def make(cls, base: str, kind: str, fill: Callable[[str], object]) -> "StagedTree":
-        tree = cls(base=base, kind=kind)
+    def make(cls, base: str, kind: str, fill: Callable[[str], object], *, host: str = "") -> "StagedTree":
+        """Make the folders, and fill the lower one; `host`, one that is there already and stays as it is."""
+        tree = cls(base=base, kind=kind, host=host)
         os.chmod(base, 0o755)
         for name in ("lower", "upper", "work", "merged", "run"):
+            if name == "lower" and host:
+                continue
             os.mkdir(f"{base}/{name}")
             if kind == "user":
                 os.chown(f"{base}/{name}", 1000, 1000)
-        in_child(lambda: (fill(tree.lower), None)[1], user=kind == "user")
+        if not host:
+            in_child(lambda: (fill(tree.lower), None)[1], user=kind == "user")
         # the top of an overlay shows the upper folder's own attributes: the boundary makes it like the lower
         status = os.stat(tree.lower)
         os.utime(tree.upper, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -114,7 +124,7 @@ class StagedTree:
 
     @property
     def lower(self) -> str:
-        return f"{self.base}/lower"
+        return self.host or f"{self.base}/lower"
 
     @property
     def upper(self) -> str:
@@ -161,6 +171,8 @@ class StagedTree:
             _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_PRIVATE), None))
             target = f"{self.base}/merged".encode()
             _check(_libc.mount(b"overlay", target, b"overlay", ctypes.c_ulong(0), options.encode()))
+            if self.kind == "user":
+                _drop_capabilities()
             return work(f"{self.base}/merged")
 
         return in_child(run, user=self.kind == "user")

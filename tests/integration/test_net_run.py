@@ -21,7 +21,7 @@ from tests.integration.conftest import Cli
 class Far:
     """A server of the host's own. Takes: `seen`, method, path, headers and body of what reached it."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.seen: list[tuple[str, str, dict[str, str], bytes]] = []
         self.slow = threading.Event()
         far = self
@@ -48,7 +48,7 @@ class Far:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Answering)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
@@ -233,13 +233,37 @@ def test_a_discarded_run_sends_nothing(cli: Cli, far: Far) -> None:
     assert effects(cli) == [("net.write", "discarded")]
 
 
-def test_a_far_side_that_is_gone_fails_the_parked_request_and_stops_what_follows(cli: Cli, far: Far) -> None:
+def test_a_parked_request_that_fails_leaves_the_scope_stuck_until_it_is_dropped(cli: Cli, far: Far) -> None:
     parking(cli, far, f"curl -s -d x=1 {far.at}/one; curl -s -d x=2 {far.at}/two\n", "--hold")
     far.close()
     done = cli("apply", "last", "--json")
     assert done.returncode == 5, done.stderr
-    assert json.loads(done.stdout)["sent"] == [{"effect": "e1", "url": f"{far.at}/one", "outcome": "failed"}]
+    told = json.loads(done.stdout)
+    assert told["sent"] == [{"effect": "e1", "url": f"{far.at}/one", "outcome": "failed"}]
+    assert "--retry e1" in told["stuck"]
+    assert [fate for _operation, fate in effects(cli)] == ["failed", "held"]
+    again = cli("apply", "last")
+    assert (again.returncode, b"--drop e1" in again.stderr) == (5, True), again.stderr
+    dropped = cli("recover", "last", "--drop", "e1")
+    assert dropped.returncode == 0, dropped.stderr
     assert [fate for _operation, fate in effects(cli)] == ["failed", "refused"]
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_a_parked_request_that_failed_is_sent_once_more_by_choice(cli: Cli, far: Far) -> None:
+    parking(cli, far, f"curl -s -d x=1 {far.at}/one; curl -s -d x=2 {far.at}/two\n", "--hold")
+    far.close()
+    assert cli("apply", "last").returncode == 5
+    again = Far(far.port)
+    try:
+        done = cli("recover", "last", "--retry", "e1")
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert again.calls == ["POST /one", "POST /two"]
+        keys = [headers.get("idempotency-key") for _m, _p, headers, _b in again.seen]
+        assert len(set(keys)) == 2
+    finally:
+        again.close()
+    assert [fate for _operation, fate in effects(cli)] == ["sent", "sent"]
     assert cli.verdict("last", "--replay") == "complete"
 
 
@@ -258,9 +282,10 @@ def test_a_kill_while_a_parked_request_is_sent_leaves_it_unknown_and_never_sends
         running.kill()
         running.wait()
     far.slow.set()
-    done = cli("apply", "last", "--json")
-    assert done.returncode == 5, done.stderr
-    assert json.loads(done.stdout)["sent"][0]["outcome"] == "unknown"
+    done = cli("apply", "last")
+    assert (done.returncode, b"--retry e1" in done.stderr) == (5, True), done.stderr
+    assert effects(cli) == [("net.write", "unknown")]
+    assert cli("recover", "last", "--skip", "e1").returncode == 0
     assert far.calls == ["POST /hang"]
     assert effects(cli) == [("net.write", "unknown")]
     assert cli.verdict("last", "--replay") == "complete"

@@ -417,5 +417,7 @@ def test_a_conflict_with_a_host_edit_keeps_both_sides(cli: Cli) -> None:
     cli.sh("echo agent > a.txt", "--hold")
     cli.put("a.txt", "host\n")
     listed = cli("diff", "last").stdout.decode()
-    assert "-host" in listed
+    assert listed.startswith("conflicts: 1 place was changed by the host too")
+    assert "host" in listed
+    assert "+agent" in listed
     assert cli.get("a.txt") == "host\n"

@@ -157,8 +157,9 @@ def test_a_parked_request_that_is_refused_is_never_sent() -> None:
     it.done()
 
 
-def test_what_follows_a_request_that_failed_is_not_sent() -> None:
-    it = parked(parked(book("human"), "/one"), "/two")
+def stuck(second: str = "/two") -> Playbook:
+    """Two released requests, of which nobody knows whether the first arrived."""
+    it = parked(parked(book("human"), "/one"), second)
     it >> EXITED << Wrote(NodeKind.TOOL_OUTPUT) << cmd.ListChanges()
     it >> ev.ChangesListed(changes=(), last=True) << Wrote(NodeKind.TOOL_CALL) << cmd.Ask
     both = tuple(ev.Answer(effect_id=one, decision=Decision.RELEASE, reason="") for one in ("e1", "e2"))
@@ -167,9 +168,42 @@ def test_what_follows_a_request_that_failed_is_not_sent() -> None:
     it >> ev.IntentRecorded(released=("e1", "e2")) << Wrote(NodeKind.RESOLUTION) << cmd.Send(effect_id="e1")
     unknown = NetResponse(outcome=Outcome.UNKNOWN, detail="cut off")
     it >> ev.ResponseReceived(effect_id="e1", response=unknown) << Wrote(NodeKind.TOOL_OUTPUT)
-    it << Wrote(NodeKind.RESOLUTION, "refuse") << Wrote(NodeKind.BLOCKED, "refuse") << cmd.TurnAway
-    it << cmd.Discard()
-    assert it.done().committed == 0
+    it << cmd.Hold(stuck="e1")
+    assert (it.state.phase, it.state.stuck_on) == (Phase.STUCK, "e1")
+    return it
+
+
+def settled(choice: ev.StuckChoice) -> ev.StuckSettled:
+    return ev.StuckSettled(effect_id="e1", choice=choice, settled_at_ns="9")
+
+
+def test_a_request_that_did_not_succeed_leaves_the_scope_stuck_and_what_follows_unsent() -> None:
+    it = stuck()
+    with pytest.raises(ProtocolError):
+        it >> ev.ScopeCommitted(applied=())
+    with pytest.raises(ProtocolError):
+        it >> ev.StuckSettled(effect_id="e2", choice=ev.StuckChoice.SKIP, settled_at_ns="9")
+
+
+def test_a_stuck_request_is_sent_once_more_only_by_choice() -> None:
+    it = stuck() >> settled(ev.StuckChoice.RETRY) << Wrote(NodeKind.RESOLUTION)
+    it << cmd.Send(effect_id="e1", attempt=2)
+    it >> ev.ResponseReceived(effect_id="e1", response=DONE) << Wrote(NodeKind.TOOL_OUTPUT)
+    it << cmd.Send(effect_id="e2")
+    it >> ev.ResponseReceived(effect_id="e2", response=DONE) << Wrote(NodeKind.TOOL_OUTPUT) << cmd.Discard()
+    assert it.done().committed == 2
+
+
+def test_a_stuck_request_can_be_left_as_it_is() -> None:
+    it = stuck() >> settled(ev.StuckChoice.SKIP) << Wrote(NodeKind.RESOLUTION) << cmd.Send(effect_id="e2")
+    it >> ev.ResponseReceived(effect_id="e2", response=DONE) << Wrote(NodeKind.TOOL_OUTPUT) << cmd.Discard()
+    assert it.done().committed == 1
+
+
+def test_what_follows_a_stuck_request_can_be_dropped() -> None:
+    it = stuck() >> settled(ev.StuckChoice.DROP) << Wrote(NodeKind.RESOLUTION)
+    it << Wrote(NodeKind.BLOCKED, "refuse") << cmd.Notify << cmd.Discard()
+    assert (it.done().committed, it.state.parked) == (0, ())
 
 
 def test_a_placeholder_about_to_leave_resolves_what_it_stands_for_first() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
-from interlock.model.phases import ALLOWED, Phase
+from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
+from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
 from interlock.model.requests import Credential, NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import Decision
@@ -48,10 +48,16 @@ CHANGES = st.builds(
     after=STAMPS | st.none(),
     before=STAMPS | st.none(),
     after_text=st.none() | st.text(max_size=20).filter(str.isprintable),
+    host_edit=st.none() | st.none() | st.sampled_from(HostEdit),
 )
 IDS = st.integers(1, 12).map(lambda n: f"e{n}")
 ANSWERS = st.builds(
-    ev.Answer, effect_id=IDS, decision=st.sampled_from(Decision), reason=st.sampled_from(["", "no"])
+    ev.Answer,
+    effect_id=IDS,
+    decision=st.sampled_from(Decision),
+    reason=st.sampled_from(["", "no"]),
+    hunks=st.sampled_from([(), (), (1, 3)]),
+    merge=st.booleans(),
 )
 REQUESTS = st.builds(
     NetRequest,
@@ -84,8 +90,17 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         allowed -= {ev.MessageMade}
     if not answerable:
         allowed -= {ev.ResponseReceived}
-    if state.phase is Phase.RUNNING and not asked:
+    of_scope = state.phase is not Phase.RUNNING or state.living is Phase.DEFERRED
+    if not of_scope and not asked:
         allowed -= {ev.OracleAnswered}
+    if state.living is not None or state.resolving or state.sending:
+        allowed -= {ev.ResolutionAsked}
+    if state.phase is Phase.STUCK and state.stuck_on:
+        allowed -= {ev.ScopeCommitted, ev.CommitFailed}
+    elif state.phase is Phase.STUCK:
+        allowed -= {ev.StuckSettled, ev.DiscardRequested}
+    choices: list[tuple[str, ...]] = [()] if of_scope else []
+    choices += [asked] if asked and state.phase is Phase.RUNNING else []
     by_type: dict[type, st.SearchStrategy[ev.Event]] = {
         ev.RequestMade: st.builds(ev.RequestMade, request=REQUESTS),
         ev.MessageMade: st.builds(
@@ -124,6 +139,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             receipt=st.just((("seccomp", "00"),)),
             degraded=st.just(()),
             file_events=st.just("fanotify"),
+            on_conflict=st.sampled_from(ev.OnConflict),
         ),
         ev.ActivityObserved: st.builds(
             ev.ActivityObserved,
@@ -143,7 +159,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             answers=st.lists(ANSWERS, max_size=4).map(tuple),
             fault=st.sampled_from(["", "boom"]),
             leave_open=st.booleans(),
-            asked=st.just(asked if state.phase is Phase.RUNNING else ()),
+            asked=st.sampled_from(choices or [()]),
         ),
         ev.IntentRecorded: st.just(ev.IntentRecorded(released=released)),
         ev.ScopeCommitted: st.just(ev.ScopeCommitted(applied=_files(state))),
@@ -155,11 +171,35 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             oracle=st.just("principal"),
             selection=st.sampled_from([(), ("workspace:src",)]),
             resumed_at_ns=st.just("3"),
+            on_conflict=st.sampled_from(ev.OnConflict),
+        ),
+        ev.ResolutionAsked: st.builds(
+            ev.ResolutionAsked,
+            oracle=st.sampled_from(["principal", "hold"]),
+            selection=st.sampled_from([(), ("workspace:src",)]),
+            asked_at_ns=st.just("3"),
+            on_conflict=st.sampled_from(ev.OnConflict),
+            discard=st.booleans(),
+        ),
+        ev.ViewRestored: st.builds(ev.ViewRestored, left=st.sampled_from([(), ("workspace:a.py: busy",)])),
+        ev.StuckSettled: st.builds(
+            ev.StuckSettled,
+            effect_id=st.just(state.stuck_on),
+            choice=st.sampled_from(ev.StuckChoice),
+            settled_at_ns=st.just("4"),
         ),
         ev.DiscardRequested: st.just(ev.DiscardRequested(requested_at_ns="3")),
         ev.Faulted: st.just(ev.Faulted(where="x", reason="y")),
     }
     return st.one_of([by_type[kind] for kind in sorted(allowed, key=lambda kind: kind.__name__)])
+
+
+def conflicts(state: State) -> set[str]:
+    return {
+        item.effect.id
+        for item in state.decided()
+        if item.effect.change is not None and item.effect.change.host_edit is not None
+    }
 
 
 def _files(state: State) -> tuple[str, ...]:
@@ -179,7 +219,7 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     left: set[str] = set()
     answered: dict[str, int] = {}
     for _ in range(data.draw(st.integers(4, 25))):
-        allowed = ALLOWED[state.phase]
+        allowed = ALLOWED[state.phase] | (LIVING[state.living] if state.living else frozenset())
         if not allowed:
             break
         event = data.draw(events(allowed, state.released, state))
@@ -196,9 +236,10 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
                 assert command.node.parent is None or command.node.parent < command.node.seq
             if isinstance(command, cmd.LetPass | cmd.Send):
                 assert command.effect_id not in turned_away, "a refused request left"
-                assert command.effect_id not in left or isinstance(event, ev.Resumed), "a request left twice"
+                again_by_choice = isinstance(event, ev.Resumed | ev.StuckSettled)
+                assert command.effect_id not in left or again_by_choice, "a request left twice"
                 left.add(command.effect_id)
-            if isinstance(command, cmd.Send) and state.phase is Phase.SENDING:
+            if isinstance(command, cmd.Send) and Phase.SENDING in (state.phase, state.living):
                 assert intended is not None
                 assert command.effect_id in intended, "a parked request left without its recorded intent"
             if isinstance(command, cmd.TurnAway):
@@ -210,6 +251,8 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
                 assert intended is not None
                 assert set(command.released) <= set(intended), "a commit without its recorded intent"
                 assert not refused_by_rule & set(command.released), "a refusal was overturned"
+                merged = {blend.effect_id for blend in state.blends if blend.merge}
+                assert conflicts(state) & set(command.released) <= merged, "a host's edit was overwritten"
             if isinstance(command, cmd.RecordIntent):
                 intended = None
     assert seqs == list(range(len(seqs)))

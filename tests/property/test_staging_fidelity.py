@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fakes.staged_edits import EDITS, Edit, fill, make
 from tests.fakes.staged_tree import KINDS, StagedTree, snapshot
+from tests.fakes.wild_edits import WILD, wild_fill
+from tests.fakes.wild_run import mixed_make
 
 from interlock.model.dependencies import requirements
 from interlock.model.effects import FileChange
@@ -29,13 +31,30 @@ edits = st.lists(
     min_size=1,
     max_size=14,
 )
-quick = settings(
-    max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "40")),
-    deadline=None,
-    derandomize="INTERLOCK_EXAMPLES" not in os.environ,
-    database=None,
-    suppress_health_check=list(HealthCheck),
+wild_edits = st.lists(
+    st.builds(
+        Edit,
+        kind=st.sampled_from((*EDITS, *WILD)),
+        first=st.integers(0, 60),
+        second=st.integers(0, 60),
+        third=st.integers(0, 60),
+    ),
+    min_size=4,
+    max_size=16,
 )
+
+
+def examples(count: int) -> settings:
+    return settings(
+        max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", str(count))),
+        deadline=None,
+        derandomize="INTERLOCK_EXAMPLES" not in os.environ,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+quick = examples(40)
 
 
 @contextmanager
@@ -71,6 +90,51 @@ def test_a_full_release_equals_the_bare_edits(kind: str, edits: list[Edit]) -> N
         assert snapshot(tree.lower) == snapshot(bare)
         assert sorted(os.listdir(base)) == ["bare", "lower", "merged", "run", "upper", "work"]
         assert os.listdir(tree.journal) == ["outcome"]
+
+
+def rare_edits_equal_the_bare(kind: str, edits: list[Edit]) -> None:
+    with scratch() as base:
+        try:
+            # an index keeps hard links together, but for what only it holds: tests/unit/test_staging_linked.py
+            tree = StagedTree.make(base, kind, lambda top: wild_fill(top, links=kind == "copy"))
+            bare = bare_copy(tree)
+            if kind == "user":
+                os.chown(bare, 1000, 1000)
+            done = tree.edit(lambda top: mixed_make(top, edits))
+            if not closed_to_its_owner(tree):
+                tree.merge()
+                if len(done) == len(edits):
+                    tree.as_owner(lambda: mixed_make(bare, edits, done))
+                    assert snapshot(tree.lower) == snapshot(bare)
+        finally:
+            open_up(base)
+
+
+def closed_to_its_owner(tree: StagedTree) -> bool:
+    """An ordinary user cannot list what it closed to itself: then the listing says so and nothing is merged."""
+    return tree.kind == "user" and any(
+        os.lstat(folder).st_mode & 0o500 != 0o500 for folder, _, _ in os.walk(tree.upper)
+    )
+
+
+def open_up(base: str) -> None:
+    for folder, _, _ in os.walk(base):
+        os.chmod(folder, 0o700)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@examples(8)
+@given(edits=wild_edits)
+def test_rare_edits_merge_as_if_made_bare(kind: str, edits: list[Edit]) -> None:
+    rare_edits_equal_the_bare(kind, edits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@examples(400)
+@given(edits=wild_edits)
+def test_rare_edits_merge_as_if_made_bare_often(kind: str, edits: list[Edit]) -> None:
+    rare_edits_equal_the_bare(kind, edits)
 
 
 @pytest.mark.parametrize("kind", KINDS)

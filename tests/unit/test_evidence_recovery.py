@@ -10,7 +10,7 @@ import pytest
 from interlock.evidence import LedgerWriter, SigningKey
 from interlock.model.errors import IntegrityError
 from interlock.model.nodes import Node, NodeKind
-from interlock.verify import verify_path
+from interlock.verify import read_nodes, verify_path
 
 KEY = SigningKey.from_seed(b"\x01" * 32)
 SECRET = b"\x02" * 32
@@ -150,6 +150,39 @@ def test_a_loss_of_power_between_barriers_goes_back_to_the_last_good_head(tmp_pa
         file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:290]))
     assert verify_path(str(path)).reason == "truncation"
     finish(path, cut=34, kept=256)
+
+
+@pytest.mark.parametrize(
+    "lost", [("sigs",), ("nodes",), ("payloads",), ("nodes", "sigs"), ("payloads", "nodes", "sigs")]
+)
+def test_zeros_that_a_loss_of_power_left_for_what_was_appended_are_no_damage(
+    lost: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The file system kept the files' lengths, and not the bytes since the barrier."""
+    path = tmp_path / "l"
+    writer = ledger(path, nodes=4, barriers=(4,), close=False)
+    files = {name: next((path / name).iterdir()) for name in lost}
+    durable = {name: file.stat().st_size for name, file in files.items()}
+    for seq in (4, 5):
+        writer.append(step(seq))
+        writer.sign()
+    writer.close()
+    for name, file in files.items():
+        content = file.read_bytes()
+        file.write_bytes(content[: durable[name]] + bytes(len(content) - durable[name]))
+    if lost == ("sigs",):
+        assert (verify_path(str(path)).verdict, verify_path(str(path)).nodes) == ("unfinished", 4)
+        assert len(list(read_nodes(str(path)))) == 4
+    finish(path, cut=2 if lost in (("sigs",), ("payloads",)) else 0, kept=4)
+
+
+def test_a_page_of_zeros_inside_a_signed_head_is_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    ledger(path, nodes=8, barriers=(4, 8))
+    (path / "heads.note").unlink()
+    heads = path / "sigs/00000000.bin"
+    heads.write_bytes(heads.read_bytes()[: 72 + 30] + bytes(42))
+    finish(path, cut=4, kept=4)
 
 
 def test_leftovers_of_a_crash_are_swept(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.deferred import deferred
+from tests.fakes.parted import asked, conflicting, modified
 
 from interlock.model.effects import (
     Effect,
@@ -104,6 +105,51 @@ def test_a_facet_pattern_releases_only_what_it_covers_whole() -> None:
     assert [got["e1"].decision, got["e2"].decision] == [Decision.REFUSE, Decision.RELEASE]
 
 
+PARTED = asked(modified(1, "a"), conflicting(2, "b"), conflicting(3, "c"), counts={"e1": 3}, clean=["e2"])
+
+
+def parted(text: str) -> list[tuple[Decision, tuple[int, ...], bool]]:
+    answered = AnswersFile.parse(text, filename="a.yaml").resolve(PARTED)
+    return [(answer.decision, answer.hunks, answer.merge) for answer in answered.answers]
+
+
+REFUSED = (Decision.REFUSE, (), False)
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("- {match: '**', answer: release}", (Decision.RELEASE, (), False), REFUSED),
+        ("- {match: '**', answer: merge}", REFUSED, (Decision.RELEASE, (), True)),
+        ("- {match: '**', answer: refuse}\n- {match: '**', answer: merge}", REFUSED, REFUSED),
+        (
+            "- {match: '**', answer: release, hunks: [3, 1, 3]}\n- {match: b, answer: merge}",
+            (Decision.RELEASE, (1, 3), False),
+            (Decision.RELEASE, (), True),
+        ),
+        (
+            "- match: a\n  answer: release\n  hunks:\n  - 1\n  - 2\n  - 3",
+            (Decision.RELEASE, (), False),
+            REFUSED,
+        ),
+        ("- {match: a, answer: release, hunks: [4]}", REFUSED, REFUSED),
+        ('[{"match": "a", "answer": "release", "hunks": [2]}]', (Decision.RELEASE, (2,), False), REFUSED),
+    ],
+)
+def test_a_release_in_part_and_a_merge_of_conflicts_alone(
+    text: str, first: tuple[object, ...], second: tuple[object, ...]
+) -> None:
+    # the third is a conflict whose merge is not clean: whatever the file says, it stays the host's
+    assert parted(text) == [first, second, REFUSED]
+
+
+def test_an_uncovered_conflict_says_what_would_cover_it() -> None:
+    oracle = AnswersFile.parse("- {match: '**', answer: release}", filename="a.yaml")
+    reason = oracle.resolve(PARTED).answers[1].reason
+    assert "no pattern covers" in reason
+    assert "`answer: merge` would" in reason
+
+
 def test_json_with_tabs_and_surrogate_pairs() -> None:
     text = '[\n\t{\t"match": "\\ud83d\\ude00.md",\n\t"answer":\t"release"}\n]'
     assert json.loads(text)
@@ -133,6 +179,18 @@ def test_json_with_tabs_and_surrogate_pairs() -> None:
         ("[" * 5000, 1, "YAML"),
         ('- match: "\\ud83d"\n  answer: refuse', 1, "half a character"),
         ("- ? [a]\n  : b", 1, "unknown key"),
+        ("- {match: a, answer: release, hunks: 1}", 1, "list of numbers"),
+        ("- {match: a, answer: release, hunks: []}", 1, "list of numbers"),
+        ("- match: a\n  answer: release\n  hunks: [1,\n    x]", 4, "not a number"),
+        ("- {match: a, answer: release, hunks: [0]}", 1, "counted from 1"),
+        ("- {match: a, answer: release, hunks: [-1]}", 1, "counted from 1"),
+        ("- {match: a, answer: release, hunks: [0x1]}", 1, "counted from 1"),
+        ("- {match: a, answer: release, hunks: [99999999]}", 1, "counted from 1"),
+        ("- {match: a, answer: release, hunks: [[1]]}", 1, "not a number"),
+        ("- {match: a, answer: release, hunks: [1], hunks: [2]}", 1, "twice"),
+        ("- {match: a, answer: refuse, hunks: [1]}", 1, "alone"),
+        ("- {match: a, hunks: [1], answer: merge}", 1, "alone"),
+        ("- {match: a, answer: release, hunk: [1]}", 1, "did you mean `hunks`"),
     ],
 )
 def test_a_mistake_names_file_line_and_fix(text: str, line: int, words: str) -> None:

@@ -234,7 +234,7 @@ def test_another_file_system_gets_its_own_stage_and_keeps_nothing(scratch: str, 
         pytest.skip("not run: needs two file systems")
     tree, changes = staged(scratch, many)
     names = sorted(os.listdir(scratch))
-    prepare(full_plan(tree, changes), f"{tmp_path}/journal")
+    prepare(full_plan(tree, changes), f"{tmp_path}/journal", keep_bytes=0)
     hidden = set(os.listdir(scratch)) - set(names)
     assert [name.startswith(".interlock-") for name in hidden] == [True]
     apply(f"{tmp_path}/journal")
@@ -428,3 +428,30 @@ def test_a_folder_that_loses_one_to_a_move_and_then_goes_itself(scratch: str) ->
         seen = tree.edit(lambda top: snapshot(top, links=False))
         tree.merge()
         assert snapshot(tree.lower, links=False) == seen
+
+
+@pytest.mark.parametrize("how", ["file", "symlink"])
+def test_a_user_replaces_a_folder_that_is_closed_for_writing(scratch: str, how: str) -> None:
+    def fill_closed(top: str) -> None:
+        os.mkdir(f"{top}/closed")
+        write(f"{top}/closed/f", "f")
+        os.chmod(f"{top}/closed", 0o555)
+
+    def work(top: str) -> None:
+        os.chmod(f"{top}/closed", 0o755)
+        shutil.rmtree(f"{top}/closed")
+        if how == "file":
+            write(f"{top}/closed", "now a file")
+        else:
+            os.symlink("elsewhere", f"{top}/closed")
+
+    tree = StagedTree.make(scratch, "user", fill_closed)
+    before = snapshot(tree.lower)
+    tree.edit(work)
+    changes = tree.changes()
+    tree.as_owner(lambda: prepare(plan([tree.root], changes, changes), tree.journal))
+    tree.merge_back()
+    assert snapshot(tree.lower) == before
+    tree.merge()
+    assert not os.path.isdir(f"{tree.lower}/closed")
+    assert os.path.lexists(f"{tree.lower}/closed")

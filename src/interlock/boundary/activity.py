@@ -11,8 +11,10 @@ import stat
 import struct
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from interlock.boundary import kernel
+from interlock.boundary.drains import DrainTimes, stamp_clock_ns
 from interlock.boundary.plan import Overlay
 from interlock.model.errors import BoundaryError
 from interlock.model.events import ActivityLost, ActivityObserved, FileRead, FileWrite
@@ -35,6 +37,8 @@ _RECORD = struct.Struct("=BBH")
 _HANDLE = struct.Struct("=Ii")
 _BUFFER_BYTES = 1 << 18
 _BATCH = 512
+_GLANCE_NS = 250_000_000
+"""How often the queue is looked at where nothing happens: so old at most is the last moment that bounds an event."""
 
 SECOND_NAME = "a file of the host was given a second name (hard link), through which reads cannot be told"
 
@@ -89,11 +93,12 @@ class Watch:
 
     def __init__(self, overlays: tuple[tuple[Overlay, int], ...]) -> None:
         self.observe: _Observe = _ignore
-        self.descriptor = -1
+        self.descriptor = self.pulse = -1
         self._trees: dict[bytes, _Tree] = {}
         self._folders: dict[bytes, bytes] = {}
         self._parents: dict[bytes, bytes] = {}
         self._order = 0
+        self.times = DrainTimes()
         self._lost = False
         self._linked = False
         self._vanished = False
@@ -120,6 +125,8 @@ class Watch:
                     "fanotify mark", kernel.NR_FANOTIFY_MARK, self.descriptor,
                     _MARK_ADD | _MARK_FILESYSTEM, _MASK, tree.root, b".",
                 )  # fmt: skip
+            self.pulse = kernel.interval_descriptor(_GLANCE_NS)
+            self.times.note(0, stamp_clock_ns())
         except OSError as error:
             self.close()
             raise BoundaryError(
@@ -127,6 +134,12 @@ class Watch:
                 hint="keep Interlock's state on a file system with file handles (ext4, xfs, btrfs, tmpfs), "
                 "Linux 5.17 or newer",
             ) from None
+
+    def glance(self) -> None:
+        """Look at the queue because the pulse says so."""
+        with suppress(BlockingIOError):
+            os.read(self.pulse, 8)
+        self.drain()
 
     def catch_up(self) -> None:
         """Take and report what the kernel has; what is open by now counts as read.
@@ -142,6 +155,7 @@ class Watch:
             return
         try:
             while True:
+                asked_ns = stamp_clock_ns()
                 try:
                     data = os.read(self.descriptor, _BUFFER_BYTES)
                 except BlockingIOError:
@@ -153,6 +167,7 @@ class Watch:
                     self._read.add(key)
                 self._open_yet.clear()
             self._report()
+            self.times.note(self._order, asked_ns)
             for happened, reason in ((self._linked, SECOND_NAME), (self._vanished, VANISHED)):
                 if happened and reason not in self._told:
                     self._told.add(reason)
@@ -170,6 +185,9 @@ class Watch:
             # The kernel waits for its other readers here, longer than a short run takes: nobody else needs to.
             start_new_thread(os.close, (self.descriptor,))
             self.descriptor = -1
+        if self.pulse >= 0:
+            os.close(self.pulse)
+            self.pulse = -1
         for tree in self._trees.values():
             os.close(tree.root)
         self._trees = {}

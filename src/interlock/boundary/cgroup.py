@@ -136,15 +136,35 @@ def _child(parent: str, folders: list[str]) -> str | None:
     return folder
 
 
-def _sweep(parent: str) -> None:
-    """Remove what monitors that were killed left behind; a cgroup in use cannot be removed."""
+def leftovers() -> tuple[str, ...]:
+    """Return the cgroups of runs whose monitor is gone; a start removes those that it comes upon."""
+    parents = {
+        parent
+        for controller, unified_file, legacy_file in (
+            ("pids", "pids.max", "pids.max"),
+            ("memory", "memory.max", "memory.limit_in_bytes"),
+        )
+        for parent, _ in _candidates(controller, unified_file, legacy_file)
+    }
+    return tuple(sorted(path for parent in parents for path in _ownerless(parent)))
+
+
+def _ownerless(parent: str) -> list[str]:
+    found: list[str] = []
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):
             if name.startswith(_PREFIX):
                 owner = name[len(_PREFIX) :].partition("-")[0]
                 if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
-                    with contextlib.suppress(OSError):
-                        os.rmdir(f"{parent}/{name}")
+                    found.append(f"{parent}/{name}")
+    return found
+
+
+def _sweep(parent: str) -> None:
+    """Remove what monitors that were killed left behind; a cgroup in use cannot be removed."""
+    for path in _ownerless(parent):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
 
 
 def _read(path: str) -> str:

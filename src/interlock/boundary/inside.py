@@ -30,6 +30,8 @@ FORWARDED = frozenset(
 )
 
 _CAP_KILL = 5
+VIEW = "view "
+"""Begins the tag of a descriptor that is an overlay's mount; its index follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,9 @@ def _live(order: Order, channel: socket.socket) -> None:
             facts.append(f"overlay:{overlay.name}={options}")
     builder = mounts.Builder(order.plan, order.tree, staged, order.ownerless)
     builder.build()
+    if not order.root:
+        for index, mount in staged.items():
+            socket.send_fds(channel, [f"D{VIEW}{index}".encode()], [mount])
     kernel.close_except((0, 1, 2, channel.fileno()))
     wiring.raise_loopback()
     if order.plan.net is not None:

@@ -18,6 +18,8 @@ NR_MOUNT = 165
 NR_CLONE = 56
 NR_CAPSET = 126
 NR_UNSHARE = 272
+NR_TIMERFD_CREATE = 283
+NR_TIMERFD_SETTIME = 286
 NR_SIGNALFD4 = 289
 NR_FANOTIFY_INIT = 300
 NR_FANOTIFY_MARK = 301
@@ -205,6 +207,15 @@ def signal_descriptor(signals: frozenset[int]) -> int:
         mask |= 1 << (number - 1)
     raw = ctypes.create_string_buffer(struct.pack("=Q", mask), 8)
     return call("signalfd", NR_SIGNALFD4, -1, raw, 8, os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def interval_descriptor(interval_ns: int) -> int:
+    """Make a descriptor that can be read once in each interval, from the first one's end on."""
+    timer = call("timerfd", NR_TIMERFD_CREATE, 1, os.O_CLOEXEC | os.O_NONBLOCK)
+    seconds, rest = divmod(interval_ns, 1_000_000_000)
+    raw = ctypes.create_string_buffer(struct.pack("=4q", seconds, rest, seconds, rest), 32)
+    call("timerfd time", NR_TIMERFD_SETTIME, timer, 0, raw, None)
+    return timer
 
 
 def read_signals(descriptor: int) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ import resource
 import signal
 import socket
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from interlock.boundary import bpf, cgroup, inside, kernel, landlock, layout, mounts, ownerless, waiting
 from interlock.boundary.activity import Watch
@@ -22,6 +22,7 @@ from interlock.model.events import ActivityLost, ActivityObserved, Standing
 Observe = Callable[[ActivityObserved | ActivityLost], None]
 
 NO_EVENTS = "file events need root on this kernel"
+_GRACE_S = 5.0
 _FROM_TERMINAL = 0x80
 """The si_code of a signal that the terminal itself sent."""
 
@@ -44,6 +45,7 @@ class Sandbox:
         watch: Watch | None,
         doors: Doors,
         terminal: Terminal,
+        views: Mapping[int, int],
         facts: tuple[tuple[str, str], ...],
         degraded: tuple[str, ...],
         root: bool,
@@ -60,6 +62,7 @@ class Sandbox:
         self._watch = watch
         self._doors = doors
         self._terminal = terminal
+        self._views = views
         self._alive = True
         self._closed = False
         self._paused = False
@@ -70,12 +73,15 @@ class Sandbox:
         """Say whether the whole process tree is gone."""
         return not self._alive or self._line.gone()
 
-    def run(self, observe: Observe, serve: Serve | None = None) -> ExitStatus:
+    def run(
+        self, observe: Observe, serve: Serve | None = None, control: tuple[waiting.Source, ...] = ()
+    ) -> ExitStatus:
         """Start the command and wait until its whole process tree is gone.
 
         Takes: `observe`, called with file activity while the command runs, last before the return; `serve`,
         called once, when somebody first waits at a door: from then on all waiting goes on in its loop, and it is
-        closed before the return. Without it the doors are closed at once.
+        closed before the return. Without it the doors are closed at once; `control`, what else is waited for: each
+        is left alone once the command's tree is gone.
         Raises: BoundaryError, if the sandbox's first process fell, or the loop was stopped; then all its
         processes are gone too. What `serve` raises goes up, after they are gone.
         """
@@ -95,7 +101,7 @@ class Sandbox:
         signals = kernel.signal_descriptor(forwarded)
         try:
             self._line.go()
-            self._wait(signals, serve)
+            self._wait(signals, serve, control)
             return self._outcome()
         except BrokenPipeError:
             self._reap()
@@ -107,14 +113,16 @@ class Sandbox:
             self._terminal.take_back()
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _wait(self, signals: int, serve: Serve | None) -> None:
+    def _wait(self, signals: int, serve: Serve | None, control: tuple[waiting.Source, ...]) -> None:
         line, watch = self._line, self._watch
         sources = [
             waiting.Source(descriptor=line.fileno(), react=self._hear),
             waiting.Source(descriptor=signals, react=lambda: self._forward(signals)),
+            *control,
         ]
         if watch is not None:
             sources.append(waiting.Source(descriptor=watch.descriptor, react=watch.drain, rests=True))
+            sources.append(waiting.Source(descriptor=watch.pulse, react=watch.glance))
         doors = tuple(one.fileno() for one in self._doors.all()) if serve is not None else ()
         if not waiting.by_poll(tuple(sources), doors, lambda: line.ended) or serve is None:
             return
@@ -172,15 +180,7 @@ class Sandbox:
         """
         if self._paused or self.ended:
             return
-        self._paused = True
-        frozen = self._group.freeze()
-        self._frozen = frozen is True
-        if not (self._line.stop_all() if frozen is None else frozen or self.ended):
-            self._paused = False
-            raise BoundaryError(
-                "the sandbox could not be paused: some of its processes did not stop",
-                hint="resolve with `--oracle strict`, which does not ask in mid-run",
-            )
+        self._stop("resolve with `--oracle strict`, which does not ask in mid-run")
         self._terminal.borrow()
 
     def resume(self) -> None:
@@ -188,6 +188,35 @@ class Sandbox:
         if not self._paused:
             return
         self._terminal.give_back()
+        self._go_on()
+
+    @contextlib.contextmanager
+    def still(self) -> Iterator[None]:
+        """Let the whole tree stand still inside, with the terminal as it is: for a snapshot of the staged layers.
+
+        In a pause, or when all has ended, it changes nothing.
+        Raises: BoundaryError, if it did not come to a stand; then it goes on.
+        """
+        if self._paused or self.ended:
+            yield
+            return
+        self._stop("let the command end, then resolve what it did")
+        try:
+            yield
+        finally:
+            self._go_on()
+
+    def _stop(self, hint: str) -> None:
+        self._paused = True
+        frozen = self._group.freeze()
+        self._frozen = frozen is True
+        if not (self._line.stop_all() if frozen is None else frozen or self.ended):
+            self._paused = False
+            raise BoundaryError(
+                "the sandbox could not be paused: some of its processes did not stop", hint=hint
+            )
+
+    def _go_on(self) -> None:
         if self._frozen:
             self._group.thaw()
         else:
@@ -195,10 +224,35 @@ class Sandbox:
         self._paused = self._frozen = False
         self._heed_stop()
 
+    def view(self, name: str) -> str:
+        """Return a path to what the command sees of a staged folder, for this process alone.
+
+        It leads to the mount itself, whatever the processes inside are and wherever it lies in their tree, until
+        `close`.
+        Raises: KeyError, if no overlay of the plan has the name.
+        """
+        for index, overlay in enumerate(self._plan.overlays):
+            if overlay.name == name:
+                return f"/proc/self/fd/{self._views[index]}"
+        raise KeyError(name)
+
+    def stop(self) -> None:
+        """Ask the command to end (SIGTERM); what is still there after five seconds is ended by force."""
+        from threading import Timer
+
+        self._line.signal(signal.SIGTERM)
+        timer = Timer(_GRACE_S, self._line.signal, (signal.SIGKILL,))
+        timer.daemon = True
+        timer.start()
+
     def catch_up(self) -> None:
         """Report the file activity until now without waiting for its turn; what is open counts as read."""
         if self._watch is not None:
             self._watch.catch_up()
+
+    def not_before_ns(self, order: int) -> int:
+        """Return a time before which the file event of this order had not happened, 0 where nothing is known."""
+        return 0 if self._watch is None else self._watch.times.before(order)
 
     def _reap(self) -> None:
         if self._alive:
@@ -220,6 +274,8 @@ class Sandbox:
         self._doors.close()
         if self._watch is not None:
             self._watch.close()
+        for mount in self._views.values():
+            os.close(mount)
         self._group.remove()
         _settle_layers(self._plan)
 
@@ -322,9 +378,14 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         if meanwhile is not None:
             meanwhile()
         told, received = await_ready(channel)
-        doors = take_over(plan.net.published if plan.net is not None else (), received)
+        for tag, descriptor in received:
+            if tag.startswith(inside.VIEW):
+                staged[int(tag.removeprefix(inside.VIEW))] = descriptor
+                made.callback(os.close, descriptor)
+        tagged = [one for one in received if not one[0].startswith(inside.VIEW)]
+        doors = take_over(plan.net.published if plan.net is not None else (), tagged)
         made.callback(doors.close)
-        for mount in (*staged.values(), *shown.values()):
+        for mount in shown.values():
             os.close(mount)
         made.pop_all()
     except OSError as error:
@@ -342,7 +403,7 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
     pairs.append(("mounts", hashlib.sha256(repr(tree.steps).encode("utf-8", "surrogateescape")).hexdigest()))
     return Sandbox(
         plan=plan, pid=pid, line=Line(channel), group=group, watch=watch, doors=doors, terminal=terminal,
-        facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
+        views=staged, facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
     )  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
-    from interlock.model.effects import Effect
+    from interlock.model.effects import Effect, FileChange
     from interlock.runtime.folders import RunFolder
+    from interlock.staging import StagedRoot
 
 
 def main(words: list[str]) -> int:
@@ -28,30 +29,29 @@ def main(words: list[str]) -> int:
     arguments = form.parse_args(words)
     from interlock import staging
     from interlock.runtime import folders
+    from interlock.runtime.touches import Touches
 
     folder = folders.load(folders.find(arguments.run))
     selection = select(folder, arguments.paths)
-    found = []
+    staged = [] if folder.sealed else _staged(folder, selection)
+    found: list[dict[str, object]] = [_plain(change) for _root, change in staged]
     ink = Ink(sys.stdout)
-    for item in () if folder.sealed else folder.folders:
-        root = staging.StagedRoot(
-            name=item.name,
-            lower=item.lower,
-            upper=item.upper,
-            mode=folder.staging,
-            xattr_prefix=folder.xattr_prefix,
-        )
-        for change in staging.list_changes(root, judges_content=lambda _path: False):
-            place = str(change.place)
-            if selection and not any(place == one or place.startswith(one + "/") for one in selection):
-                continue
-            found.append({"operation": change.kind.value, "place": place})
-            if arguments.json:
-                continue
-            print(ink.strong(f"{change.kind.value:<10} {place}"))
-            if not arguments.stat:
-                for line in staging.unified_diff(root, change).splitlines():
-                    print(_coloured(ink, line))
+    conflicts = sum(change.host_edit is not None for _root, change in staged)
+    if conflicts and not arguments.json:
+        places = "1 place was" if conflicts == 1 else f"{conflicts:,} places were"
+        print(ink.bad(f"conflicts: {places} changed by the host too, since the agent began there"))
+    touches = Touches.load(folder) if conflicts else None
+    for root, change in () if arguments.json else staged:
+        mark = "" if change.host_edit is None else f"  (conflict: {change.host_edit.value})"
+        print(ink.strong(f"{change.kind.value:<10} {change.place}") + ink.bad(mark))
+        if arguments.stat:
+            continue
+        if change.host_edit is None or touches is None:
+            text = staging.unified_diff(root, change)
+        else:
+            text = staging.three_sides(root, change, touches.base_of(change.place))
+        for line in text.splitlines():
+            print(_coloured(ink, line))
     for effect in () if folder.sealed else _parked(folder):
         if selection and not {effect.id, effect.object} & set(selection):
             continue
@@ -69,6 +69,38 @@ def main(words: list[str]) -> int:
             "nothing is staged" + (" any more: the run is closed" if folder.sealed else ""), file=sys.stderr
         )
     return 1 if found else 0
+
+
+def _staged(folder: RunFolder, selection: tuple[str, ...]) -> list[tuple[StagedRoot, FileChange]]:
+    """Return what is staged, with the conflicts that it has with the host's edits."""
+    from interlock import staging
+    from interlock.runtime.touches import Touches
+
+    baseline = Touches.load(folder).baseline()
+    found = []
+    for item in folder.folders:
+        root = staging.StagedRoot(
+            name=item.name,
+            lower=item.lower,
+            upper=item.upper,
+            mode=folder.staging,
+            xattr_prefix=folder.xattr_prefix,
+        )
+        for change in staging.list_changes(root, judges_content=lambda _path: False, baseline=baseline):
+            place = str(change.place)
+            if not selection or any(place == one or place.startswith(one + "/") for one in selection):
+                found.append((root, change))
+    return found
+
+
+def _plain(change: FileChange) -> dict[str, object]:
+    told: dict[str, object] = {"operation": change.kind.value, "place": str(change.place)}
+    if change.host_edit is not None:
+        from interlock.monitor.codec import plain
+
+        told["host_edit"] = change.host_edit.value
+        told |= {"base": plain(change.base), "host": plain(change.before), "staged": plain(change.after)}
+    return told
 
 
 def _parked(folder: RunFolder) -> tuple[Effect, ...]:

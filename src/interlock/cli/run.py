@@ -41,6 +41,12 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         help="who resolves what was deferred: human (default on a terminal), strict (default without one), "
         "answers:FILE",
     )
+    form.add_argument(
+        "--on-conflict",
+        choices=("ask", "refuse", "theirs"),
+        help="where you changed a file too: ask (default where somebody can answer), refuse to merge anything "
+        "(default else), or keep yours (theirs)",
+    )
     form.add_argument("--hold", action="store_true", help="leave everything staged for `interlock apply`")
     form.add_argument(
         "--staging", choices=("overlay", "copy"), help="how to stage (default: overlay where it works)"
@@ -68,7 +74,7 @@ def main(words: list[str]) -> int:
     workspace = _workspace(arguments.workspace)
     policy = find_policy(arguments.policy, os.environ)
     oracle_name, oracle = _oracle(arguments)
-    from interlock.model.events import Staging
+    from interlock.model.events import OnConflict, Staging
 
     request = launch.RunRequest(
         argv=tuple(arguments.command),
@@ -81,6 +87,7 @@ def main(words: list[str]) -> int:
         environment=dict(os.environ),
         staging=Staging(arguments.staging) if arguments.staging else None,
         allow_degraded=arguments.allow_degraded,
+        on_conflict=OnConflict(arguments.on_conflict or ("refuse" if oracle_name == "strict" else "ask")),
     )
     outcome = launch.run(request, _note(arguments))
     if outcome.performer.resolution.asked:

@@ -1,8 +1,9 @@
-"""`interlock runs`: list runs and what became of them."""
+"""`interlock runs`: list runs and what became of them, or clean up after killed ones."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from interlock.cli.output import Ink, parser, print_json, safe
@@ -11,11 +12,26 @@ from interlock.model.errors import IntegrityError
 
 def main(words: list[str]) -> int:
     """Run the verb; see `interlock runs --help`."""
-    form = parser("runs", "List runs and what became of them, newest last.", "interlock runs", "0; 2 input.")
+    form = parser(
+        "runs",
+        "List runs and what became of them, newest last; or remove what killed runs left behind.",
+        "interlock runs --clean --older-than 30d --dry-run",
+        "0; 2 input, 5 something could not be removed.",
+    )
     form.add_argument("-n", type=int, default=20, metavar="N", help="the last N runs (default 20)")
+    form.add_argument(
+        "--clean", action="store_true", help="remove what nobody needs; staged work is named, never removed"
+    )
+    form.add_argument(
+        "--older-than", metavar="AGE", help="with --clean: whole closed runs too, from this age on (30d, 12h)"
+    )
+    form.add_argument("--dry-run", action="store_true", help="with --clean: only say what would go")
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
-    import sys
+    if arguments.clean:
+        return _clean(arguments.older_than, dry_run=arguments.dry_run, as_json=arguments.json)
+    if arguments.older_than or arguments.dry_run:
+        form.error("--older-than and --dry-run go with --clean")
 
     from interlock.runtime import folders
 
@@ -37,6 +53,44 @@ def main(words: list[str]) -> int:
             f"{safe(str(row['workspace']))}  {safe(' '.join(row['argv']))[:60]}"  # type: ignore[arg-type]
         )
     return 0
+
+
+def _clean(older_than: str | None, *, dry_run: bool, as_json: bool) -> int:
+    from interlock.runtime import cleaning
+
+    age_ns = cleaning.age_ns(older_than) if older_than else None
+    done = cleaning.clean(older_than_ns=age_ns, dry_run=dry_run)
+    total = sum(one.size_bytes for one in done.removed)
+    if as_json:
+        print_json(
+            {
+                "dry_run": dry_run,
+                "removed": [
+                    {"run": one.run_id, "path": one.path, "what": one.what, "size_bytes": one.size_bytes}
+                    for one in done.removed
+                ],
+                "size_bytes": total,
+                "kept": [
+                    {"run": one.run_id, "message": one.message, "choices": list(one.choices)}
+                    for one in done.kept
+                ],
+                "failed": list(done.failed),
+            }
+        )
+        return 5 if done.failed else 0
+    word = "would remove" if dry_run else "removed"
+    for one in done.removed:
+        print(f"{word} {safe(one.path)}: {one.what}, {_bytes(one.size_bytes)}")
+    print(f"{word} {len(done.removed)} in all, {_bytes(total)}")
+    for run in done.kept:
+        print(f"kept {run.run_id}: {run.message}; next: {', or: '.join(run.choices)}")
+    for line in done.failed:
+        print(f"interlock: not removed: {safe(line)}", file=sys.stderr)
+    return 5 if done.failed else 0
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
 def _row(run_id: str) -> dict[str, object]:

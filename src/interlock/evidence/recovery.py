@@ -24,6 +24,8 @@ _HEADER = re.compile(
 )
 _PAYLOAD = re.compile(rb'\{"salt":"([0-9a-f]{32})","seq":([0-9]+),"value":(\{.*\})\}\n', re.DOTALL)
 _SEGMENT_NAME = re.compile(r"(\d{8})\.(?:jsonl|bin)")
+_UNWRITTEN = bytes(8)
+"""Zeros where a signature should be: a loss of power kept the length of the file, and not its bytes."""
 _HINT = "run `interlock verify` on it; a damaged ledger is not continued"
 
 
@@ -54,7 +56,10 @@ class _Lines:
         self._file: BinaryIO | None = None
 
     def next(self, seq: int) -> bytes:
-        """Return the line of a node with its LF, or empty where the file ends or breaks off."""
+        """Return the line of a node with its LF, or empty where the file ends or breaks off.
+
+        A file system may keep the length of what was appended, and zeros for its bytes: no line of ours has any.
+        """
         if seq % SEGMENT_NODES == 0:
             self.close()
             self.segment = seq // SEGMENT_NODES
@@ -66,7 +71,7 @@ class _Lines:
         if self._file is None:
             return b""
         line = self._file.readline(encoding.PAYLOAD_LINE_LIMIT_BYTES + 1)
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") or b"\0" in line:
             return b""
         self.offset += len(line)
         self.lines_read += 1
@@ -238,6 +243,8 @@ def _heads(folder: int) -> Iterator[tuple[int, bytes]]:
             return
         with file:
             while len(record := file.read(HEAD_SIZE_BYTES)) == HEAD_SIZE_BYTES:
+                if not any(record[:8]) or _UNWRITTEN in record[8:]:
+                    return
                 yield int.from_bytes(record[:8], "big"), record[8:]
         segment += 1
 

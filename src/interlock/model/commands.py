@@ -15,7 +15,13 @@ class Append:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListChanges:
-    """List the staged changes; answer with `ChangesListed` batches."""
+    """List the staged changes; answer with `ChangesListed` batches.
+
+    Takes: `living`, whether the command lives: then a snapshot is listed, and the command stands still only while it
+    is taken.
+    """
+
+    living: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +77,13 @@ class AnswerInside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """Send a parked request that was released; answer with `ResponseReceived`."""
+    """Send a parked request that was released; answer with `ResponseReceived`.
+
+    Takes: `attempt`, from 1; another one only where the principal chose so.
+    """
 
     effect_id: str
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +99,13 @@ class Blend:
 class RecordIntent:
     """Make the ledger and the intent durable; answer with `IntentRecorded`.
 
-    Takes: `blends`, the released changes of files whose new content is not the staged one.
+    Takes: `blends`, the released changes of files whose new content is not the staged one; `prepare`, whether files
+    are merged next, so that they are copied beside their targets now.
     """
 
     released: tuple[str, ...]
     blends: tuple[Blend, ...] = ()
+    prepare: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +114,38 @@ class Commit:
 
     Holds: given only after `IntentRecorded` of the same effects (the law: no effect leaves before its
     intent is durable). Answer with `ScopeCommitted` or `CommitFailed`.
+    Takes: `blends` and `prepare`, as in `RecordIntent`: whether the files are still to be prepared.
     """
 
     released: tuple[str, ...]
+    blends: tuple[Blend, ...] = ()
+    prepare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discard:
     """Drop the staged copy; answer with `ScopeDiscarded`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutBack:
+    """Let the living command see the host's files again; answer with `ViewRestored`.
+
+    Takes: `effects`, the changes of files to take back; None for all that is staged.
+    """
+
+    effects: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndScope:
+    """A scope of the living command is over: drop its snapshot; what it committed is the host's own from now on.
+
+    Takes: `held`, whether it was left open: all of it is still staged; `why`, where it could not be resolved.
+    """
+
+    held: bool
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +158,14 @@ class Notify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Leave the scope open: keep the staged copy and the ledger for a later resolution."""
+    """Leave the scope open: keep the staged copy and the ledger for a later resolution.
+
+    Takes: `conflicts`, the objects of effects that the host changed too, where they are the reason; `stuck`, the
+    parked request that did not succeed, where that is.
+    """
+
+    conflicts: tuple[str, ...] = ()
+    stuck: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +187,8 @@ Command = (
     | RecordIntent
     | Commit
     | Discard
+    | PutBack
+    | EndScope
     | Notify
     | Hold
     | Seal

@@ -69,7 +69,8 @@ class FileStamp:
     """What a file is at one side of a change.
 
     Takes: `mode`, permission bits (0o7777); `size_bytes`; `digest`, SHA-256 in hex of a
-    regular file's bytes, or `""` where it was not read; `link_target` of a symlink in
+    regular file's bytes, `""` where it was not read, or of a host file that is too large or may not be read `stat:` and
+    a hash over inode, size and time, which tells an edit and no content; `link_target` of a symlink in
     `path_text` writing, else `""`.
     """
 
@@ -101,7 +102,8 @@ class FileChange:
     that side; `before_text`/`after_text`, the content of a place whose verdict depends on its
     content (`policy.reads_content`), bounded, None where not read or not UTF-8; `host_edit`, where the host was
     changed under the agent (a conflict: `before` is then what the host has now); `base`, of a conflict, what the
-    host had when the agent first touched the place, None where that was not kept.
+    host had when the agent first touched the place, None where that was not kept; `waits`, whether it can be merged
+    only once the command has ended.
     """
 
     kind: ChangeKind
@@ -114,6 +116,7 @@ class FileChange:
     after_text: str | None = None
     host_edit: HostEdit | None = None
     base: FileStamp | None = None
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

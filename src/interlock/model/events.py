@@ -27,6 +27,28 @@ class Staging(Enum):
     COPY = "copy"
 
 
+class OnConflict(Enum):
+    """What is done about a place that the host changed under the agent."""
+
+    ASK = "ask"
+    """The oracle is asked: keep the host's version, or take the merge of both."""
+    REFUSE = "refuse"
+    """Nothing of the scope is committed; it is held."""
+    THEIRS = "theirs"
+    """The host's version stays; the agent's change there is refused, the rest goes on."""
+
+
+class StuckChoice(Enum):
+    """What the principal chose for a parked request that failed, or of which nobody knows whether it arrived."""
+
+    RETRY = "retry"
+    """Send it once more, with the same idempotency key."""
+    SKIP = "skip"
+    """Leave it as it is, and go on with what follows it."""
+    DROP = "drop"
+    """Leave it as it is, and refuse what was to follow it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskGiven:
     """The principal asked for a run.
@@ -61,6 +83,7 @@ class BoundaryStood:
     receipt: tuple[tuple[str, str], ...]
     degraded: tuple[str, ...]
     file_events: str
+    on_conflict: OnConflict = OnConflict.ASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +270,41 @@ class Resumed:
     oracle: str
     selection: tuple[str, ...]
     resumed_at_ns: str
+    on_conflict: OnConflict = OnConflict.ASK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolutionAsked:
+    """The principal wants the scope resolved while the command lives.
+
+    Takes: `discard`, whether all of it is dropped; else `oracle` resolves what policy cannot, and `selection` is as in
+    `Resumed`.
+    """
+
+    oracle: str
+    selection: tuple[str, ...]
+    asked_at_ns: str
+    on_conflict: OnConflict = OnConflict.ASK
+    discard: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewRestored:
+    """What was refused or dropped is gone from the living command's view; it sees the host's files there again.
+
+    Takes: `left`, places that could not be put back, each with the reason: they are still staged.
+    """
+
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StuckSettled:
+    """The principal chose how the scope goes on after a parked request that did not succeed."""
+
+    effect_id: str
+    choice: StuckChoice
+    settled_at_ns: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,6 +340,9 @@ Event = (
     | ScopeDiscarded
     | Interrupted
     | Resumed
+    | ResolutionAsked
+    | ViewRestored
+    | StuckSettled
     | DiscardRequested
     | Faulted
 )

@@ -25,7 +25,8 @@ class Phase(Enum):
     """The files are merged; the parked requests leave, one after the other."""
     DISCARDING = "discarding"
     STUCK = "stuck"
-    """A commit began and is neither done nor undone. Not a failure: it waits for recovery."""
+    """A commit began and is neither done nor undone. Not a failure: a merge waits for recovery, a parked request that
+    did not succeed (`State.stuck_on`) for the principal's choice."""
     CLOSED = "closed"
 
 
@@ -46,6 +47,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.Faulted,
             ev.Resumed,
             ev.DiscardRequested,
+            ev.ResolutionAsked,
         }
     ),
     Phase.LISTING: frozenset(
@@ -54,16 +56,29 @@ ALLOWED: dict[Phase, frozenset[type]] = {
     Phase.DEFERRED: frozenset(
         {ev.OracleAnswered, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested}
     ),
-    Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested}),
+    Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested, ev.CommandExited}),
     Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted}),
     Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.Faulted}),
     Phase.SENDING: frozenset({ev.ResponseReceived, ev.Resumed, ev.DiscardRequested, ev.Faulted}),
     Phase.DISCARDING: frozenset({ev.ScopeDiscarded, ev.Faulted, ev.DiscardRequested}),
-    Phase.STUCK: frozenset({ev.ScopeCommitted, ev.CommitFailed}),
+    Phase.STUCK: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.StuckSettled, ev.DiscardRequested}),
     Phase.CLOSED: frozenset(),
 }
 """The events that may come in each phase; any other is a fault of the runtime or a forged ledger.
 
-`Resumed` in a phase of work is what recovery says after a crash in that phase. After a crash in `INTENDED`
-or `COMMITTING` the write-ahead log decides first, so `ScopeCommitted` or `CommitFailed` comes; after one in
-`SENDING` the request that was under way is `unknown`, and never sent again."""
+`CommandExited` in HELD comes after a fault that held the run while its command lived. `Resumed` in a phase of work is
+what recovery says after a crash in that phase. After a crash in `INTENDED` or `COMMITTING` the write-ahead log decides
+first, so `ScopeCommitted` or `CommitFailed` comes; after one in `SENDING` the request that was under way is `unknown`,
+and sent again only by the principal's choice."""
+
+LIVING: dict[Phase, frozenset[type]] = {
+    Phase.LISTING: frozenset({ev.ChangesListed}),
+    Phase.DEFERRED: frozenset({ev.OracleAnswered}),
+    Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed}),
+    Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed}),
+    Phase.SENDING: frozenset(),
+    Phase.DISCARDING: frozenset({ev.ViewRestored}),
+    Phase.STUCK: frozenset(),
+}
+"""The events that may come besides those of RUNNING while a scope of the living command is resolved, by where that
+stands."""

@@ -2,7 +2,7 @@
 
 from interlock.monitor.codec import event_from_payload, event_payload, is_event
 from interlock.monitor.state import Decided, State
-from interlock.monitor.step import step
+from interlock.monitor.step import outcome_of, step
 from interlock.monitor.writing import ProtocolError
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "event_from_payload",
     "event_payload",
     "is_event",
+    "outcome_of",
     "step",
 ]

@@ -33,6 +33,9 @@ EVENT_NAMES: dict[type, str] = {
     ev.ScopeDiscarded: "scope-discarded",
     ev.Interrupted: "interrupted",
     ev.Resumed: "resumed",
+    ev.ResolutionAsked: "resolution-asked",
+    ev.ViewRestored: "view-restored",
+    ev.StuckSettled: "stuck-settled",
     ev.DiscardRequested: "discard-requested",
     ev.Faulted: "faulted",
 }

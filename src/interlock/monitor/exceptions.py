@@ -5,7 +5,7 @@ Source: AgentVisor, semantic exception (type, violated_rule, rationale, constrai
 
 from interlock import policy as rules
 from interlock.model.effects import Effect
-from interlock.model.requests import INTERNAL_HOST, Outcome
+from interlock.model.requests import INTERNAL_HOST
 from interlock.model.verdicts import ExceptionType, SemanticException, Verdict
 
 
@@ -52,12 +52,47 @@ def refused_unanswered(effect: Effect, reason: str) -> SemanticException:
     )
 
 
-def refused_after(effect: Effect, failed: str, outcome: Outcome) -> SemanticException:
-    """Return what is told of a parked request that was not sent, since one before it did not succeed."""
+def refused_after(effect: Effect, failed: str) -> SemanticException:
+    """Return what is told of an effect that stays behind, since a request before it did not succeed."""
     return SemanticException(
         type=ExceptionType.STOP,
         violated_rule=f"after {failed}",
-        rationale=f"the request {failed} before it ended as `{outcome.value}`, and requests leave in their order",
-        constraints=(f"`{effect.object}` was not sent",),
+        rationale=f"the request {failed} before it did not succeed, and what follows keeps its order",
+        constraints=(f"`{effect.object}` was not released",),
         allowed_objective="see what became of the earlier request, then decide whether to make this one again",
+    )
+
+
+def refused_conflict(effect: Effect, reason: str) -> SemanticException:
+    """Return what is told of a change at a place that the host changed too."""
+    told = "the host changed it since it was first read or touched here, and that is never overwritten"
+    return SemanticException(
+        type=ExceptionType.PROVENANCE,
+        violated_rule="conflict",
+        rationale=f"{told}: {reason}" if reason else told,
+        constraints=(f"`{effect.object}` keeps what the host has there now",),
+        allowed_objective="read the file again, and make the change on what it says now",
+    )
+
+
+def refused_hunks(effect: Effect, released: tuple[int, ...]) -> SemanticException:
+    """Return what is told of a change of which some hunks alone were released."""
+    which = ("hunks " if len(released) > 1 else "hunk ") + ", ".join(str(number) for number in released)
+    return SemanticException(
+        type=ExceptionType.PROVENANCE,
+        violated_rule="hunks",
+        rationale=f"of this change only {which} went through",
+        constraints=(f"`{effect.object}` has no other part of the change",),
+        allowed_objective="read the file again, and go on from what it says now",
+    )
+
+
+def refused_discarded(what: str) -> SemanticException:
+    """Return what is told of what was dropped while the command lived."""
+    return SemanticException(
+        type=ExceptionType.STOP,
+        violated_rule="discarded",
+        rationale="the user dropped what was staged and parked until now",
+        constraints=(f"`{what}` did not leave", "the files are as the host has them"),
+        allowed_objective="look at the files again before going on with the task",
     )

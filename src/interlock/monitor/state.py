@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from interlock.model.effects import Effect
+from interlock.model.commands import Blend
+from interlock.model.effects import Channel, Effect
+from interlock.model.events import OnConflict
 from interlock.model.phases import Phase
 from interlock.model.places import Root
 from interlock.model.records import dataclass
@@ -48,7 +50,8 @@ class State:
     a commit is under way, are the effects it merges and sends; `refused` are the final refusals of this listing.
     Of the network: `flying` have left and are not yet answered; `opened` wait for an oracle while the command runs;
     `parked` wait for the scope's end; `resolving` are those of them that the oracle is asked about in mid-run,
-    `sending` those that leave now, in order; `waiting` hang on a parked one.
+    `sending` those that leave now, in order; `waiting` hang on a parked one. Of a scope that is resolved while the
+    command lives: `living` is where its resolution stands, while `phase` stays RUNNING.
     """
 
     phase: Phase = Phase.NEW
@@ -81,6 +84,20 @@ class State:
     selected: frozenset[str] | None = None
     """The effects to resolve now, with all that they need; None for every one."""
     released: tuple[str, ...] = ()
+    blends: tuple[Blend, ...] = ()
+    """Of the released changes those that are merged in part, or together with the host's own edit."""
+    parts: tuple[str, ...] = ()
+    """What of the commit is still to begin: files, requests."""
+    attempt: int = 1
+    """Which attempt at `sending[0]` is under way."""
+    stuck_on: str = ""
+    """The parked request that did not succeed, until the principal chooses how to go on."""
+    on_conflict: OnConflict = OnConflict.ASK
+    living: Phase | None = None
+    living_oracle: str = ""
+    living_conflict: OnConflict = OnConflict.ASK
+    grants_kept: int = 0
+    """How many grants were there when the present scope began: a discard takes back the later ones."""
     refused: tuple[Decided, ...] = ()
     committed: int = 0
     """How many effects were merged or sent so far."""
@@ -89,9 +106,28 @@ class State:
     interruption: str = ""
     discarding: bool = False
 
+    @property
+    def resolver(self) -> str:
+        """Return who resolves the scope that is being resolved."""
+        return self.oracle if self.living is None else self.living_oracle
+
+    @property
+    def conflict_choice(self) -> OnConflict:
+        """Return what is done about conflicts in the scope that is being resolved."""
+        return self.on_conflict if self.living is None else self.living_conflict
+
     def decided(self) -> tuple[Decided, ...]:
         """Return the effects of the scope: parked requests, then the current listing, in order of proposal."""
         return (*self.parked, *(item for batch in self.batches for item in batch))
+
+    def released_of(self, channel: Channel) -> tuple[str, ...]:
+        """Return the released effects of a channel, in order of proposal."""
+        wanted = set(self.released)
+        return tuple(
+            item.effect.id
+            for item in self.decided()
+            if item.effect.id in wanted and item.effect.channel is channel
+        )
 
     def with_decision(self, decision: Decision) -> tuple[Decided, ...]:
         """Return the selected effects of the scope that have this decision."""

@@ -13,17 +13,18 @@ from typing import assert_never
 from interlock import policy as rules
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.effects import Channel
 from interlock.model.nodes import NodeKind
-from interlock.model.phases import ALLOWED, Phase
+from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.records import changed
-from interlock.model.verdicts import Decision
-from interlock.monitor import traffic
-from interlock.monitor.closure import needs_of, unmet, with_needed
+from interlock.monitor import scope, traffic
 from interlock.monitor.codec import event_payload
-from interlock.monitor.exceptions import refused_by_oracle, refused_with
-from interlock.monitor.state import Decided, State
-from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node, check_nodes
+from interlock.monitor.state import State
+from interlock.monitor.writing import Commands, ProtocolError, Writing
+
+_OF_SCOPE = frozenset(
+    one.__name__ for one in (cmd.ListChanges, cmd.RecordIntent, cmd.Commit, cmd.PutBack, cmd.EndScope)
+)
+"""Commands whose failure ends a living command's scope, and not the command."""
 
 
 def step(state: State, event: ev.Event) -> tuple[State, Commands]:
@@ -33,11 +34,31 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
     and tells so by an event.
     Raises: ProtocolError if the event cannot come in this phase (`model.phases.ALLOWED`).
     """
-    if type(event) not in ALLOWED[state.phase]:
+    stage = state.phase if state.living is None else state.living
+    if type(event) not in ALLOWED[state.phase] and (
+        state.living is None or type(event) not in LIVING[state.living]
+    ):
         raise ProtocolError(
             f"`{type(event).__name__}` cannot come while the run is {state.phase.value}",
             hint="report this with the run's ledger: interlock show RUN --json",
         )
+    if state.phase is Phase.STUCK and isinstance(event, ev.StuckSettled | ev.DiscardRequested) != bool(
+        state.stuck_on
+    ):
+        raise ProtocolError(
+            f"`{type(event).__name__}` does not settle what is stuck",
+            hint=f"interlock recover {state.run_id}",
+        )
+    after, commands = _take(state, event, stage)
+    if state.living is not None and after.living is None and after.phase is Phase.RUNNING and after.waiting:
+        # Who hangs on a parked request had to wait until the scope was over.
+        out = Writing(after)
+        after, more = traffic.go_on(after, out)
+        commands = (*commands, *more)
+    return after, commands
+
+
+def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]:
     match event:
         case ev.TaskGiven():
             return _task_given(state, event)
@@ -56,17 +77,23 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
         case ev.CommandExited():
             return _command_exited(state, event)
         case ev.ChangesListed():
-            return _changes_listed(state, event)
-        case ev.OracleAnswered() if state.phase is Phase.RUNNING:
+            return scope.changes_listed(state, event)
+        case ev.OracleAnswered() if stage is Phase.RUNNING or event.asked:
             return traffic.answered(state, event)
         case ev.OracleAnswered():
-            return _oracle_answered(state, event)
+            return scope.oracle_answered(state, event)
         case ev.IntentRecorded():
-            return _intent_recorded(state, event)
+            return scope.intent_recorded(state, event)
         case ev.ScopeCommitted():
-            return _scope_committed(state, event)
+            return scope.scope_committed(state, event)
         case ev.CommitFailed():
-            return _commit_failed(state, event)
+            return scope.commit_failed(state, event)
+        case ev.ResolutionAsked():
+            return scope.asked(state, event)
+        case ev.ViewRestored():
+            return scope.view_restored(state, event)
+        case ev.StuckSettled():
+            return scope.stuck_settled(state, event)
         case ev.ScopeDiscarded():
             return _scope_discarded(state, event)
         case ev.Interrupted():
@@ -107,6 +134,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
         next_seq=out.seq,
         roots=event.roots,
         oracle=event.oracle,
+        on_conflict=event.on_conflict,
         degraded=event.degraded,
         policy=policy,
         knowledge=rules.Knowledge.started(policy, state.task, state.root_node),
@@ -129,236 +157,32 @@ def _activity(state: State, event: ev.ActivityObserved | ev.ActivityLost) -> tup
 def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Commands]:
     out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
+    if state.phase is Phase.HELD:
+        return changed(state, exit_code=event.code, exit_signal=event.signal, next_seq=out.seq), out.then()
+    stuck = state.living is Phase.STUCK
     state = traffic.ended(changed(state, exit_code=event.code, exit_signal=event.signal), out)
-    return _listing(state, out)
-
-
-def _listing(state: State, out: Writing) -> tuple[State, Commands]:
-    state = changed(
-        state,
-        phase=Phase.LISTING,
-        next_seq=out.seq,
-        batches=(),
-        released=(),
-        refused=(),
-        flying={},
-        opened=(),
-        resolving=(),
-        sending=(),
-        waiting=(),
-    )
-    return state, out.then(cmd.ListChanges())
-
-
-def _changes_listed(state: State, event: ev.ChangesListed) -> tuple[State, Commands]:
-    assert state.policy is not None
-    assert state.knowledge is not None
-    out = Writing(state)
-    if event.changes:
-        effects = rules.characterise(state.policy, state.knowledge, event.changes, state.proposed + 1)
-        verdicts = rules.decide(state.policy, state.knowledge, effects)
-        call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
-        deciding = check_nodes(out, call, verdicts)
-        batch = tuple(
-            Decided(effect=effect, verdict=verdict, node=deciding[verdict.effect_id])
-            for effect, verdict in zip(effects, verdicts, strict=True)
-        )
-        refused = tuple(item for item in batch if item.verdict.decision is Decision.REFUSE)
-        for item in batch:
-            if item.verdict.decision is Decision.DEFER:
-                out.node(
-                    NodeKind.DEFERRED,
-                    item.node,
-                    "monitor",
-                    {"effect": item.effect.id, "object": item.effect.object, "reason": item.verdict.reason},
-                    verdict=Decision.DEFER.value,
-                )
-        for item in refused:
-            assert item.verdict.exception is not None
-            blocked_node(out, item, item.verdict.exception)
-        state = changed(
-            state,
-            next_seq=out.seq,
-            proposed=state.proposed + len(batch),
-            batches=(*state.batches, batch),
-            refused=(*state.refused, *refused),
-        )
-    else:
-        out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
-        state = changed(state, next_seq=out.seq)
-    if not event.last:
-        return state, out.then()
-    return _scope_ready(state, out)
-
-
-def _scope_ready(state: State, out: Writing) -> tuple[State, Commands]:
-    """All effects are decided: resolve the scope, or leave it open."""
-    if state.selection:
-        items = state.decided()
-        named = {item.effect.id for item in items if state.names(item.effect)}
-        state = changed(state, selected=with_needed(named, needs_of(items)))
-    if state.oracle == "hold":
-        return changed(state, phase=Phase.HELD), out.then(cmd.Hold())
-    deferred = state.with_decision(Decision.DEFER)
-    if deferred:
-        return changed(state, phase=Phase.DEFERRED), out.then(
-            cmd.Ask(oracle=state.oracle, deferred=tuple((item.effect, item.verdict) for item in deferred))
-        )
-    return _resolve(state, out, released=())
-
-
-def _oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
-    out = Writing(state)
-    parent = state.apm_node
-    out.node(NodeKind.RESOLUTION, parent, f"oracle:{event.oracle}", event_payload(event))
-    if event.leave_open:
-        return changed(state, phase=Phase.HELD, next_seq=out.seq), out.then(cmd.Hold())
-    # Bounded: only what was deferred can be answered, and the first answer on an effect stands.
-    answers: dict[str, ev.Answer] = {}
-    for answer in event.answers:
-        answers.setdefault(answer.effect_id, answer)
-    released: list[str] = []
-    refused: list[Decided] = []
-    for item in state.with_decision(Decision.DEFER):
-        given = answers.get(item.effect.id)
-        if given is not None and given.decision is Decision.RELEASE and not event.fault:
-            released.append(item.effect.id)
-            continue
-        reason = event.fault or (given.reason if given is not None else "no answer")
-        exception = refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
-        verdict = changed(item.verdict, decision=Decision.REFUSE, exception=exception)
-        refused.append(changed(item, verdict=verdict))
-        blocked_node(out, item, exception)
-    state = changed(state, next_seq=out.seq, refused=(*state.refused, *refused))
-    return _resolve(state, out, released=tuple(released))
-
-
-def _resolve(state: State, out: Writing, released: tuple[str, ...]) -> tuple[State, Commands]:
-    """Commit what policy and oracle released, as one; with nothing to commit, drop the staged copy."""
-    chosen = set(released)
-    chosen |= {item.effect.id for item in state.with_decision(Decision.RELEASE)}
-    items = state.decided()
-    fallen = unmet(chosen, needs_of(items))
-    refused: list[Decided] = []
-    for item in items:
-        if item.effect.id in fallen:
-            exception = refused_with(item.effect, fallen[item.effect.id])
-            verdict = changed(item.verdict, decision=Decision.REFUSE, exception=exception)
-            refused.append(changed(item, verdict=verdict))
-            blocked_node(out, item, exception)
-    state = changed(state, next_seq=out.seq, refused=(*state.refused, *refused))
-    everything = tuple(
-        item.effect.id for item in items if item.effect.id in chosen and item.effect.id not in fallen
-    )
-    if not everything:
-        return _nothing_to_commit(state, out)
-    out.node(
-        NodeKind.RESOLUTION,
-        state.apm_node,
-        "monitor",
-        {"intent": "commit", "effects": list(everything)},
-        verdict=Decision.RELEASE.value,
-    )
-    return changed(state, phase=Phase.INTENDED, next_seq=out.seq, released=everything), out.then(
-        cmd.RecordIntent(released=everything)
-    )
-
-
-def _nothing_to_commit(state: State, out: Writing) -> tuple[State, Commands]:
-    if state.selection:
-        return changed(state, phase=Phase.HELD, selection=(), selected=None, next_seq=out.seq), out.then(
-            cmd.Hold()
-        )
-    return changed(state, phase=Phase.DISCARDING, next_seq=out.seq), out.then(*_notices(state), cmd.Discard())
-
-
-def _notices(state: State) -> Commands:
-    if not state.refused:
-        return ()
-    return (
-        cmd.Notify(
-            refusals=tuple(
-                (item.effect.id, item.effect.object, item.verdict.exception)
-                for item in state.refused
-                if item.verdict.exception is not None
-            )
-        ),
-    )
-
-
-def _intent_recorded(state: State, event: ev.IntentRecorded) -> tuple[State, Commands]:
-    if event.released != state.released:
-        raise ProtocolError("the recorded intent is not the one that was asked for")
-    out = Writing(state)
-    out.node(NodeKind.RESOLUTION, state.apm_node, "monitor", event_payload(event))
-    files = _of_channel(state, Channel.FILE)
-    if not files:
-        return _files_done(state, out)
-    return changed(state, phase=Phase.COMMITTING, next_seq=out.seq), out.then(cmd.Commit(released=files))
-
-
-def _of_channel(state: State, channel: Channel) -> tuple[str, ...]:
-    """Return the released effects of a channel in order."""
-    wanted = set(state.released)
-    return tuple(
-        item.effect.id
-        for item in state.decided()
-        if item.effect.id in wanted and item.effect.channel is channel
-    )
-
-
-def _files_done(state: State, out: Writing) -> tuple[State, Commands]:
-    """Files first, then the parked requests in their order (DESIGN §7)."""
-    sending = _of_channel(state, Channel.NET)
-    if not sending:
-        return _scope_done(state, out)
-    return changed(state, phase=Phase.SENDING, sending=sending, next_seq=out.seq), out.then(
-        cmd.Send(effect_id=sending[0])
-    )
+    if stuck:
+        # A merge of the living command's is neither done nor undone: recovery ends it before anything else.
+        return changed(state, living=None, phase=Phase.STUCK, next_seq=out.seq), out.then(cmd.Hold())
+    return scope.listing(scope.over(state), out)
 
 
 def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:
     if event.effect_id not in state.sending[:1]:
         return traffic.response_received(state, event)
+    if state.phase is Phase.SENDING or state.living is Phase.SENDING:
+        return scope.sent(state, event)
     out = Writing(state)
     state = traffic.sent(state, out, event)
     if state.sending:
         return changed(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
-    if state.phase is Phase.RUNNING:
-        return traffic.go_on(state, out)
-    return _scope_done(state, out)
-
-
-def _scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Commands]:
-    out = Writing(state)
-    out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
-    return _files_done(changed(state, committed=state.committed + len(event.applied)), out)
-
-
-def _scope_done(state: State, out: Writing) -> tuple[State, Commands]:
-    state = changed(state, next_seq=out.seq)
-    if state.selection:
-        return changed(state, phase=Phase.HELD, selection=(), selected=None, released=()), out.then(
-            *_notices(state), cmd.Hold()
-        )
-    return changed(state, phase=Phase.DISCARDING), out.then(*_notices(state), cmd.Discard())
-
-
-def _commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Commands]:
-    out = Writing(state)
-    out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
-    if event.rolled_back:
-        state = changed(state, phase=Phase.HELD, released=(), selection=(), selected=None, next_seq=out.seq)
-    else:
-        # `released` stays: recovery needs to know what the unfinished merge was.
-        state = changed(state, phase=Phase.STUCK, next_seq=out.seq)
-    return state, out.then(cmd.Hold())
+    return traffic.go_on(state, out)
 
 
 def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Commands]:
     out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
-    outcome = "discarded" if state.discarding else "committed" if state.committed else "nothing-committed"
+    outcome = outcome_of(state)
     out.node(
         NodeKind.FINAL_OUTPUT,
         state.root_node,
@@ -375,14 +199,19 @@ def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Com
     return changed(state, phase=Phase.CLOSED, next_seq=out.seq), out.then(cmd.Seal(outcome=outcome))
 
 
+def outcome_of(state: State) -> str:
+    """Return what a run came to, as its seal says it."""
+    return "discarded" if state.discarding else "committed" if state.committed else "nothing-committed"
+
+
 def _interrupted(state: State, event: ev.Interrupted) -> tuple[State, Commands]:
     """Stop here: what is staged is kept, and nothing of it leaves without a later word of the principal."""
     out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     state = changed(traffic.ended(state, out), next_seq=out.seq, interruption=event.trigger)
     if state.phase is Phase.ASKED:
-        return _nothing_to_commit(changed(state, selection=(), selected=None), out)
-    return changed(state, phase=Phase.HELD), out.then(cmd.Hold())
+        return scope.nothing_to_commit(changed(state, selection=(), selected=None), out)
+    return changed(scope.over(state), phase=Phase.HELD), out.then(cmd.Hold())
 
 
 def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
@@ -394,17 +223,18 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
     state = changed(
         state,
         oracle=event.oracle,
+        on_conflict=event.on_conflict,
         selection=event.selection,
         selected=None,
         interruption=interruption,
         next_seq=out.seq,
     )
     if state.policy is None:
-        return _nothing_to_commit(changed(state, selection=(), selected=None), out)
+        return scope.nothing_to_commit(changed(state, selection=(), selected=None), out)
     if state.phase is Phase.SENDING:
         # Cut off among the parked requests: what was released still leaves, each at most once.
-        return state, out.then(cmd.Send(effect_id=state.sending[0]))
-    return _listing(state, out)
+        return state, out.then(cmd.Send(effect_id=state.sending[0], attempt=state.attempt))
+    return scope.listing(changed(scope.over(state), selection=event.selection), out)
 
 
 def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State, Commands]:
@@ -417,6 +247,8 @@ def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State,
         selection=(),
         selected=None,
         sending=(),
+        living=None,
+        stuck_on="",
         next_seq=out.seq,
     ), out.then(cmd.Discard())
 
@@ -425,11 +257,21 @@ def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
     """Fail closed: nothing that is undecided leaves; what is staged is kept for the principal."""
     out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
-    state = changed(traffic.ended(state, out), next_seq=out.seq, interruption=f"fault in {event.where}")
+    if state.living is not None and event.where in _OF_SCOPE:
+        # The scope could not be resolved; the command goes on, and all of it is still staged.
+        stuck = state.living is Phase.COMMITTING
+        state = changed(state, living=Phase.STUCK) if stuck else scope.over(state)
+        return changed(state, next_seq=out.seq), out.then(cmd.EndScope(held=True, why=event.reason))
+    state = changed(
+        traffic.ended(state, out), next_seq=out.seq, interruption=f"fault in {event.where}", living=None
+    )
     match state.phase:
         case Phase.ASKED:
-            return _nothing_to_commit(changed(state, selection=(), selected=None), out)
+            return scope.nothing_to_commit(changed(state, selection=(), selected=None), out)
         case Phase.COMMITTING:
             return changed(state, phase=Phase.STUCK), out.then(cmd.Hold())
+        case Phase.DISCARDING:
+            # All is decided and done; what is left of the stage goes with the next process that takes the run up.
+            return state, out.then()
         case _:
-            return changed(state, phase=Phase.HELD, released=()), out.then(cmd.Hold())
+            return changed(state, phase=Phase.HELD, released=(), parts=(), blends=()), out.then(cmd.Hold())

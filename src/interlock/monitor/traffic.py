@@ -19,6 +19,7 @@ from interlock.monitor.codec import event_payload
 from interlock.monitor.exceptions import (
     refused_after,
     refused_by_oracle,
+    refused_discarded,
     refused_placeholder,
     refused_unanswered,
 )
@@ -235,7 +236,7 @@ def go_on(state: State, out: Writing) -> tuple[State, Commands]:
         else:
             left.append(waiting)
     state = changed(state, waiting=tuple(left), next_seq=out.seq)
-    if not left or state.resolving or state.sending:
+    if not left or state.resolving or state.sending or state.living is not None:
         return state, out.then()
     subjects = set(left[0].subjects)
     last = max(at for at, item in enumerate(state.parked) if item.effect.id in subjects)
@@ -283,15 +284,20 @@ def _give_up(state: State, out: Writing, reason: str) -> tuple[State, Commands]:
     return changed(state, waiting=(), next_seq=out.seq), out.then()
 
 
-def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
-    """Take the outcome of a parked request; what was to leave after one that failed does not leave."""
+def came_back(state: State, out: Writing, item: Decided, event: ev.ResponseReceived) -> tuple[State, int]:
+    """Record the outcome of a parked request. Returns: the node too."""
     assert state.policy is not None
     assert state.knowledge is not None
-    items = {item.effect.id: item for item in state.parked}
-    item = items[event.effect_id]
     node = out.node(NodeKind.TOOL_OUTPUT, item.call, "monitor", event_payload(event))
     knowledge = state.knowledge.with_request(state.policy, item.effect)
     knowledge = knowledge.with_response(state.policy, item.effect, event.response, node)
+    return changed(state, knowledge=knowledge), node
+
+
+def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
+    """Take the outcome of a parked request; what was to leave after one that failed does not leave."""
+    items = {item.effect.id: item for item in state.parked}
+    state, _node = came_back(state, out, items[event.effect_id], event)
     gone = {event.effect_id}
     rest = state.sending[1:]
     done = event.response.outcome is Outcome.DONE
@@ -304,17 +310,31 @@ def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
             verdict=Decision.REFUSE.value,
         )
         for effect_id in rest:
-            exception = refused_after(items[effect_id].effect, event.effect_id, event.response.outcome)
+            exception = refused_after(items[effect_id].effect, event.effect_id)
             state = _turn_away(state, out, items[effect_id], exception, stop)
         gone |= set(rest)
         rest = ()
     return changed(
         state,
-        knowledge=knowledge,
         parked=tuple(one for one in state.parked if one.effect.id not in gone),
         sending=rest,
         committed=state.committed + done,
     )
+
+
+def drop_parked(state: State, out: Writing) -> State:
+    """Drop every parked request, and answer whoever hangs on one."""
+    node = out.node(
+        NodeKind.RESOLUTION,
+        state.apm_node,
+        "monitor",
+        {"intent": "discard", "effects": [item.effect.id for item in state.parked]},
+        verdict=Decision.REFUSE.value,
+    )
+    for item in state.parked:
+        state = _turn_away(state, out, item, refused_discarded(item.effect.object), node)
+    state, _commands = go_on(changed(state, parked=()), out)
+    return state
 
 
 def response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:

@@ -14,11 +14,14 @@ from interlock.model.events import Answer, OracleAnswered
 from interlock.model.places import WORKSPACE
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
-from interlock.oracle.question import Question, sanity
+from interlock.oracle.question import Question, is_conflict, sanity
 
 _SIZE_LIMIT_BYTES = 1 << 20
-_KEYS = ("match", "answer", "reason")
-_DECISIONS = {"release": Decision.RELEASE, "refuse": Decision.REFUSE}
+_KEYS = ("match", "answer", "hunks", "reason")
+_MERGE = "merge"
+_DECISIONS = {"release": Decision.RELEASE, _MERGE: Decision.RELEASE, "refuse": Decision.REFUSE}
+_HUNKS_LIMIT = 10_000
+_HUNK = re.compile(r"[1-9][0-9]{0,6}")
 _FACET = "facet:"
 _OPERATION_FIRST = re.compile(r"([a-z*?]+(?:[.][a-z*?_-]+)*) +(\S.*)", re.DOTALL)
 
@@ -27,7 +30,8 @@ _OPERATION_FIRST = re.compile(r"([a-z*?]+(?:[.][a-z*?_-]+)*) +(\S.*)", re.DOTALL
 class Rule:
     """One entry of the file.
 
-    Takes: `line`, where it stands, from 1; `pattern`, as written.
+    Takes: `line`, where it stands, from 1; `pattern`, as written; `hunks`, of a release in part; `merge`, whether
+    it releases conflicts, as the merge of both sides.
     """
 
     line: int
@@ -37,13 +41,18 @@ class Rule:
     facet: re.Pattern[str] | None
     operation: re.Pattern[str] | None
     object: re.Pattern[str] | None
+    hunks: tuple[int, ...] = ()
+    merge: bool = False
 
     def matches(self, effect: Effect) -> bool:
         """Return whether the pattern covers the effect.
 
         Holds: a facet pattern releases only an effect of which it covers every facet and that has no
-        hazard, and refuses an effect of which it covers any facet.
+        hazard, and refuses an effect of which it covers any facet; a plain release never covers a conflict, and a
+        merge nothing else.
         """
+        if self.decision is Decision.RELEASE and self.merge != is_conflict(effect):
+            return False
         if self.facet is not None:
             covered = [bool(self.facet.fullmatch(facet.kind)) for facet in effect.facets]
             if self.decision is Decision.RELEASE:
@@ -109,11 +118,20 @@ class AnswersFile:
                 self._used.add(index)
                 where = f"{self._filename}:{rule.line}"
                 reason = f"{where}: {rule.reason}" if rule.reason else f"{where}: matches {rule.pattern}"
-                return Answer(effect_id=effect.id, decision=rule.decision, reason=reason)
+                return Answer(
+                    effect_id=effect.id,
+                    decision=rule.decision,
+                    reason=reason,
+                    hunks=rule.hunks,
+                    merge=rule.merge,
+                )
+        what = f"{effect.operation} {effect.object}"
+        if is_conflict(effect):
+            what += ", which the host changed too (`answer: merge` would)"
         return Answer(
             effect_id=effect.id,
             decision=Decision.REFUSE,
-            reason=f"{self._filename}: no pattern covers {effect.operation} {effect.object}",
+            reason=f"{self._filename}: no pattern covers {what}",
         )
 
 
@@ -163,6 +181,7 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
     if not isinstance(entry, yaml.MappingNode):
         _fail(filename, line, "an answer must be a mapping", f"give it the keys {', '.join(_KEYS)}")
     fields: dict[str, tuple[str, int]] = {}
+    hunks: tuple[int, ...] = ()
     for key_node, value_node in entry.value:
         key_line = key_node.start_mark.line + 1
         key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else ""
@@ -170,8 +189,11 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
             near = get_close_matches(key, _KEYS, n=1)
             fix = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(_KEYS)}"
             _fail(filename, key_line, f"unknown key {key!r}", fix)
-        if key in fields:
+        if key in fields or (key == "hunks" and hunks):
             _fail(filename, key_line, f"`{key}` is given twice", "keep one of the two")
+        if key == "hunks":
+            hunks = _numbers(value_node, filename)
+            continue
         fields[key] = (_scalar(key, value_node, filename), value_node.start_mark.line + 1)
     for key in ("match", "answer"):
         if key not in fields:
@@ -180,7 +202,9 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
     word, word_line = fields["answer"]
     decision = _DECISIONS.get(word)
     if decision is None:
-        _fail(filename, word_line, f"unknown answer {word!r}", "write `release` or `refuse`")
+        _fail(filename, word_line, f"unknown answer {word!r}", "write `release` or `refuse`, or `merge`")
+    if hunks and word != "release":
+        _fail(filename, word_line, f"`hunks` with `answer: {word}`", "hunks go with `answer: release` alone")
     if not pattern:
         _fail(filename, pattern_line, "`match` is empty", "write a pattern, `**` for everything")
     facet = operation = place = None
@@ -201,7 +225,22 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
         facet=facet,
         operation=operation,
         object=place,
+        hunks=hunks,
+        merge=word == _MERGE,
     )
+
+
+def _numbers(node: yaml.Node, filename: str) -> tuple[int, ...]:
+    line = node.start_mark.line + 1
+    fix = "write the hunks' numbers, as in `hunks: [1, 3]`"
+    if not isinstance(node, yaml.SequenceNode) or not 0 < len(node.value) <= _HUNKS_LIMIT:
+        _fail(filename, line, "`hunks` is not a list of numbers", fix)
+    for one in node.value:
+        if not isinstance(one, yaml.ScalarNode) or one.tag != "tag:yaml.org,2002:int":
+            _fail(filename, one.start_mark.line + 1, "a hunk that is not a number", fix)
+        if not _HUNK.fullmatch(one.value):
+            _fail(filename, one.start_mark.line + 1, f"no such hunk: {one.value}", "they are counted from 1")
+    return tuple(sorted({int(one.value) for one in node.value}))
 
 
 def _scalar(key: str, node: yaml.Node, filename: str) -> str:

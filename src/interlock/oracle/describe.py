@@ -1,12 +1,13 @@
 """How one deferred effect reads: its row, its reasons, its diff. Every text leaves here safe to show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from interlock.model.effects import Effect, FileChange, FileStamp, FileType, Hazard
+from interlock.model.effects import Effect, FileChange, FileStamp, FileType, Hazard, HostEdit
 from interlock.model.errors import InterlockError
 from interlock.model.requests import Credential, NetMessage, NetRequest
 from interlock.model.verdicts import CheckOutcome
 from interlock.oracle.listing import Item
+from interlock.oracle.question import ShownHunk
 from interlock.oracle.shown import shown
 
 _HAZARDS = {
@@ -28,6 +29,12 @@ _CREDENTIALS = {
     Credential.OWN: "with a key that the command holds",
     Credential.FOREIGN: "with another key than the one that belongs to this host",
 }
+_HOST_EDITS = {
+    HostEdit.EDITED: "conflict: the host changed it too",
+    HostEdit.APPEARED: "conflict: the host made it too",
+    HostEdit.GONE: "conflict: the host removed it",
+    HostEdit.UNCERTAIN: "conflict: the host may have changed it too",
+}
 _DIFF_LINES = 20_000
 
 
@@ -44,6 +51,8 @@ def reasons(item: Item) -> list[str]:
     lines = []
     change = effect.change
     if change is not None:
+        if change.host_edit is not None:
+            lines.append(_HOST_EDITS[change.host_edit])
         lines.extend(_outline(change))
         lines.extend(f"{hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
     lines.extend(_sent(effect.request, effect.message))
@@ -60,6 +69,9 @@ def explanation(item: Item) -> list[str]:
     if change is not None:
         if change.source is not None:
             lines.append(f"  from: {change.source}")
+        if change.host_edit is not None:
+            lines.append(f"  {_HOST_EDITS[change.host_edit]}")
+            lines.append(f"  the agent began from: {_stamp(change.base)}")
         lines.append(f"  before: {_stamp(change.before)}")
         lines.append(f"  after: {_stamp(change.after)}")
         lines.extend(f"  {hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
@@ -87,6 +99,45 @@ def diff_lines(item: Item, diff: Callable[[Effect], str]) -> list[str]:
         return [shown(f"(no diff: {error.message})")]
     except Exception as error:  # noqa: BLE001  (a diff that breaks must not end the review)
         return [f"(no diff: {type(error).__name__})"]
+    return _text_lines(text)
+
+
+def merged_lines(item: Item, merged: Callable[[Effect], str]) -> tuple[list[str], bool]:
+    """Return what the merge of a conflict makes on the host, or why it cannot be, and whether it is clean."""
+    try:
+        return _text_lines(merged(item.effect)), True
+    except InterlockError as error:
+        why = error.message
+    except Exception as error:  # noqa: BLE001  (a merge that breaks must not end the review)
+        why = f"no merge: {type(error).__name__}"
+    return [shown(why), "only the host's version can stay now"], False
+
+
+def hunks_of(item: Item, hunks: Callable[[Effect], Sequence[ShownHunk]]) -> tuple[Sequence[ShownHunk], str]:
+    """Return the effect's hunks that can be released alone, or none and why."""
+    try:
+        found = hunks(item.effect)
+    except InterlockError as error:
+        return (), shown(error.message)
+    except Exception as error:  # noqa: BLE001  (hunks that break must not end the review)
+        return (), f"no hunks: {type(error).__name__}"
+    return found, "" if found else "it has no hunks: accept it whole, or refuse it"
+
+
+def hunk_lines(hunk: ShownHunk) -> list[str]:
+    """Return a hunk's lines, each safe to show."""
+    out = [shown(line) for line in hunk.lines[:_DIFF_LINES]]
+    if len(hunk.lines) > _DIFF_LINES:
+        out.append(f"(and {len(hunk.lines) - _DIFF_LINES:,} more lines)")
+    return out
+
+
+def hunk_heading(item: Item, hunk: ShownHunk) -> str:
+    """Return a hunk's first line: its number, where it is, and how much it changes."""
+    return shown(f"{item.number}.{hunk.number}  {hunk.header}  +{hunk.added} -{hunk.removed}")
+
+
+def _text_lines(text: str) -> list[str]:
     # Only a line feed ends a line: what else Python takes for one is the agent's text, and is escaped.
     lines = text.removesuffix("\n").split("\n", _DIFF_LINES)
     rest = lines[_DIFF_LINES:]
@@ -141,6 +192,6 @@ def _stamp(stamp: FileStamp | None) -> str:
     text = f"{stamp.type.value}, mode {stamp.mode:o}, owner {stamp.uid}:{stamp.gid}"
     if stamp.type is FileType.FILE:
         text += f", {stamp.size_bytes:,} bytes"
-        if stamp.digest:
+        if stamp.digest and not stamp.digest.startswith("stat:"):
             text += f", sha256 {stamp.digest[:16]}"
     return text

@@ -2,8 +2,7 @@
 
 import termios
 
-from interlock.model.events import Answer, OracleAnswered
-from interlock.model.verdicts import Decision
+from interlock.model.events import OracleAnswered
 from interlock.oracle.listing import arrange
 from interlock.oracle.question import Question, sanity
 from interlock.oracle.review import Review, Stage, State
@@ -67,15 +66,7 @@ class Human:
             return OracleAnswered(oracle=self.name, answers=(), leave_open=True)
         if state.stage is Stage.CONFUSED:
             return self._fault("three answers in a row made no sense")
-        return OracleAnswered(oracle=self.name, answers=tuple(self._answers(review, state)))
-
-    def _answers(self, review: Review, state: State) -> list[Answer]:
-        return [
-            Answer(effect_id=item.effect.id, decision=Decision.RELEASE, reason="accepted in the review")
-            if item.number in state.proposed
-            else Answer(effect_id=item.effect.id, decision=Decision.REFUSE, reason="refused in the review")
-            for item in review.items
-        ]
+        return OracleAnswered(oracle=self.name, answers=review.answers(state))
 
     def _fault(self, reason: str) -> OracleAnswered:
         return OracleAnswered(oracle=self.name, answers=(), fault=reason)

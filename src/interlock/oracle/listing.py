@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from heapq import heappop, heappush
 
-from interlock.model.effects import Effect, FileType
+from interlock.model.effects import Effect
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Verdict
 from interlock.oracle.shown import shown
@@ -111,28 +111,6 @@ def ranges(numbers: frozenset[int]) -> str:
     return ", ".join(out)
 
 
-def with_parents(accepted: frozenset[int], items: Sequence[Item]) -> frozenset[int]:
-    """Add the deferred new folders that the accepted items lie in: without them they cannot be merged."""
-    folders = {
-        item.effect.object: item.number
-        for item in items
-        if item.effect.change is not None
-        and item.effect.change.before is None
-        and item.effect.change.after is not None
-        and item.effect.change.after.type is FileType.DIRECTORY
-    }
-    if not folders:
-        return accepted
-    wanted = set(accepted)
-    for number in accepted:
-        parent = items[number - 1].effect.object
-        while "/" in parent:
-            parent = parent.rpartition("/")[0]
-            if parent in folders:
-                wanted.add(folders[parent])
-    return frozenset(wanted)
-
-
 def kinds(items: Sequence[Item]) -> str:
     """Count why the items wait, the rarest first: one odd effect must not hide among thousands."""
     counts: Counter[str] = Counter()
@@ -143,9 +121,11 @@ def kinds(items: Sequence[Item]) -> str:
 
 
 def kinds_of(item: Item) -> tuple[str, ...]:
-    """Return the item's facets and hazards by name, without repeats."""
-    hazards = item.effect.change.hazards if item.effect.change else ()
-    names = [hazard.value for hazard in hazards] + [facet.kind for facet in item.effect.facets]
+    """Return the item's facets and hazards by name, without repeats, and first whether it is a conflict."""
+    change = item.effect.change
+    names = ["conflict"] if change is not None and change.host_edit is not None else []
+    names += [hazard.value for hazard in change.hazards] if change is not None else []
+    names += [facet.kind for facet in item.effect.facets]
     return tuple(dict.fromkeys(names))
 
 

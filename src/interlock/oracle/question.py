@@ -4,17 +4,42 @@ An oracle resolves what was deferred and nothing else. Whatever it says passes `
 can overturn a refusal, answer what was not asked, or release by silence or nonsense.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from interlock.model.effects import Effect
-from interlock.model.errors import InterlockError
+from interlock.model.errors import InputError, InterlockError
 from interlock.model.events import Answer, OracleAnswered
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision, Verdict
 
 _REASON_CHARACTERS = 1000
+
+
+class ShownHunk(Protocol):
+    """One hunk of a text file's change: its number from 1, its `@@` line, its lines with their signs, its counts."""
+
+    @property
+    def number(self) -> int: ...  # noqa: D102
+    @property
+    def header(self) -> str: ...  # noqa: D102
+    @property
+    def lines(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def added(self) -> int: ...  # noqa: D102
+    @property
+    def removed(self) -> int: ...  # noqa: D102
+
+
+def _no_hunks(effect: Effect) -> Sequence[ShownHunk]:
+    raise InputError(
+        f"the hunks of `{effect.object}` cannot be had here", hint="release it whole, or refuse it"
+    )
+
+
+def _no_merge(effect: Effect) -> str:
+    raise InputError(f"`{effect.object}` cannot be merged here", hint="keep the host's version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +48,22 @@ class Question:
 
     Takes: `task`, the principal's words; `deferred`, in order of proposal; `diff`, which gives an
     effect's unified diff, or a request's body, as text and may raise; `now`, whether the command still runs and
-    waits for the answer, so that nothing can be left for later.
+    waits for the answer, so that nothing can be left for later; `hunks`, which gives those of an effect that can be
+    released alone, numbered as in its diff (none where it has none); `merged`, which gives the diff that the merge of
+    a conflict makes on the host, and raises InputError where it is not clean.
     """
 
     task: str
     deferred: tuple[tuple[Effect, Verdict], ...]
     diff: Callable[[Effect], str]
     now: bool = False
+    hunks: Callable[[Effect], Sequence[ShownHunk]] = _no_hunks
+    merged: Callable[[Effect], str] = _no_merge
+
+
+def is_conflict(effect: Effect) -> bool:
+    """Say whether the host changed the effect's place under the agent."""
+    return effect.change is not None and effect.change.host_edit is not None
 
 
 class Oracle(Protocol):
@@ -63,8 +97,9 @@ def sanity(answered: OracleAnswered, question: Question) -> OracleAnswered:
     """Bound an oracle's answer by its question: one answer for each deferred effect, in their order.
 
     Holds: an answer on anything that was not deferred is dropped; no answer, two answers, or an answer
-    other than RELEASE refuses; a fault refuses all; a scope left open has no answers; a second pass
-    changes nothing.
+    other than RELEASE refuses; a fault refuses all; a scope left open has no answers; a conflict is released only
+    by its clean merge, and only what has hunks in part (hunks in order, all of them the same as none named); a
+    second pass changes nothing.
     Source: KAIROS, bounded oracles; ours.
     """
     if answered.fault:
@@ -76,7 +111,7 @@ def sanity(answered: OracleAnswered, question: Question) -> OracleAnswered:
     given: dict[str, list[Answer]] = {}
     for answer in answered.answers:
         given.setdefault(answer.effect_id, []).append(answer)
-    return replace(answered, answers=tuple(_one(effect.id, given) for effect in _deferred(question)))
+    return replace(answered, answers=tuple(_one(effect, given, question) for effect in _deferred(question)))
 
 
 def _deferred(question: Question) -> list[Effect]:
@@ -84,16 +119,47 @@ def _deferred(question: Question) -> list[Effect]:
     return [effect for effect, verdict in question.deferred if verdict.decision is Decision.DEFER]
 
 
-def _one(effect_id: str, given: Mapping[str, list[Answer]]) -> Answer:
-    match given.get(effect_id, []):
+def _one(effect: Effect, given: Mapping[str, list[Answer]], question: Question) -> Answer:
+    match given.get(effect.id, []):
         case []:
-            return _refusal(effect_id, "the oracle gave no answer")
+            return _refusal(effect.id, "the oracle gave no answer")
         case [answer] if answer.decision is Decision.DEFER:
-            return _refusal(effect_id, "the oracle did not decide")
+            return _refusal(effect.id, "the oracle did not decide")
+        case [answer] if answer.decision is Decision.RELEASE:
+            return _released(effect, answer, question)
         case [answer]:
-            return replace(answer, reason=_line(answer.reason))
+            return _refusal(effect.id, _line(answer.reason))
         case _:
-            return _refusal(effect_id, "the oracle answered more than once")
+            return _refusal(effect.id, "the oracle answered more than once")
+
+
+def _released(effect: Effect, answer: Answer, question: Question) -> Answer:
+    """Bound a release by what the effect can have; a refusal with the reason where it cannot."""
+    clean = replace(answer, reason=_line(answer.reason), hunks=tuple(sorted(set(answer.hunks))))
+    conflict = is_conflict(effect)
+    if conflict and not answer.merge:
+        return _refusal(effect.id, "the host changed it too: merge it, or keep the host's version")
+    if answer.merge and not conflict:
+        return _refusal(effect.id, "the host did not change it, so there is nothing to merge")
+    if answer.merge and answer.hunks:
+        return _refusal(effect.id, "it is merged whole, not by hunks")
+    if not answer.merge and not answer.hunks:
+        return clean
+    try:
+        if answer.merge:
+            question.merged(effect)
+            return clean
+        count = len(question.hunks(effect))
+    except InterlockError as error:
+        return _refusal(effect.id, _line(error.message))
+    except Exception as error:  # noqa: BLE001  (what cannot be looked at cannot be released in part)
+        return _refusal(effect.id, f"its parts cannot be told: {type(error).__name__}")
+    if not count:
+        return _refusal(effect.id, "it has no hunks that could be released alone")
+    wrong = next((number for number in clean.hunks if not 1 <= number <= count), None)
+    if wrong is not None:
+        return _refusal(effect.id, f"it has no hunk {wrong}: they go from 1 to {count}")
+    return replace(clean, hunks=()) if len(clean.hunks) == count else clean
 
 
 def _refusal(effect_id: str, reason: str) -> Answer:

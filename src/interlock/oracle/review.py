@@ -10,34 +10,50 @@ from dataclasses import replace
 from enum import Enum
 from typing import assert_never
 
+from interlock.model.events import Answer
 from interlock.model.records import dataclass
-from interlock.oracle.describe import action, diff_lines, explanation, reasons
-from interlock.oracle.listing import Item, Row, fold, kinds, kinds_of, ranges, select, with_parents
-from interlock.oracle.question import Question
-from interlock.oracle.shown import clip, columns, shown, wrap
+from interlock.model.verdicts import Decision
+from interlock.oracle.describe import (
+    diff_lines,
+    explanation,
+    hunk_heading,
+    hunk_lines,
+    hunks_of,
+    merged_lines,
+)
+from interlock.oracle.listing import Item, fold, kinds, ranges, select
+from interlock.oracle.marks import Marks, Part, merging, read_marks, toggled
+from interlock.oracle.needs import close, need_lines, needs_of, unmarked_lines
+from interlock.oracle.question import Question, is_conflict
+from interlock.oracle.rows import row_lines, single_rows
+from interlock.oracle.shown import clip, shown, wrap
 
 _COMMAND = re.compile(r"(\?|[A-Za-z]+)(?:\s+(.*)|([0-9].*))?", re.DOTALL)
 _WORDS = {
     "accept": "a", "all": "a", "refuse": "r", "none": "r", "show": "s", "diff": "s", "why": "w",
-    "list": "l", "done": "d", "quit": "q", "help": "?", "h": "?",
+    "list": "l", "done": "d", "quit": "q", "help": "?", "hunks": "h", "merge": "m",
 }  # fmt: skip
 _STRIKES = 3
-_FULL_ROWS = 8
-"""Up to so many rows, each says its reasons; more are one line each."""
+_PARTS_SHOWN = 6
 _HELP = """\
 a        accept all                      s N      show the diff of N
-r        refuse all                      w N      say why N waits
-1,3-5    mark or unmark these            l [N-M]  list them one by one
-*.yml    mark or unmark what matches     q        leave it open for later
+r        refuse all                      h N      show its hunks, numbered
+1,3-5    mark or unmark these            m N      merge N with the host's edit
+3.1-2    hunks 1 and 2 of effect 3       w N      say why N waits
+*.yml    mark or unmark what matches     l [N-M]  list them one by one
 d        done: accept what is marked, refuse the rest
-What is accepted reaches your files after you confirm. What is refused is dropped, and the agent is told."""
+q        leave it open for later
+What the host changed too is accepted only as a merge; else its version stays.
+What is accepted reaches your files after you confirm. What is refused is
+dropped, and the agent is told."""
 _HELP_NOW = """\
 a        accept all                      s N      show the body of N
 r        refuse all                      w N      say why N waits
 1,3-5    mark or unmark these            l [N-M]  list them one by one
 d        done: accept what is marked, refuse the rest
-q        refuse all: the agent waits for the answer, so nothing can be left for later
-What is accepted leaves after you confirm. What is refused never leaves, and the agent is told."""
+q        refuse all: the agent waits, so nothing can be left for later
+What is accepted leaves after you confirm. What is refused never leaves, and
+the agent is told."""
 
 
 class Stage(Enum):
@@ -64,13 +80,15 @@ class Screen:
 class State:
     """The review between two lines of the user.
 
-    Takes: `marked`, the numbers chosen so far; `proposed`, what a `y` would accept; `strikes`, lines in a
-    row that made no sense; `rest`, lines that the pager still holds; `page`, how many it had in all.
+    Takes: `marks`, what is chosen so far; `proposed`, what a `y` would accept, and `partly`, the hunks of those
+    that it would accept in part; `strikes`, lines in a row that made no sense; `rest`, lines that the pager still
+    holds; `page`, how many it had in all.
     """
 
     stage: Stage = Stage.CHOOSING
-    marked: frozenset[int] = frozenset()
+    marks: Marks = Marks()
     proposed: frozenset[int] = frozenset()
+    partly: frozenset[Part] = frozenset()
     strikes: int = 0
     rest: tuple[str, ...] = ()
     page: int = 0
@@ -80,8 +98,8 @@ class State:
 class Review:
     """One question under review.
 
-    Holds: `step` is a pure function but for `question.diff`; it ends in DECIDED only by a `y` to a
-    confirmation that named the counts.
+    Holds: `step` is a pure function but for what the question's callables read; it ends in DECIDED only by a `y`
+    to a confirmation that named the counts, and what comes along or falls with what was chosen.
     """
 
     question: Question
@@ -96,6 +114,10 @@ class Review:
         lines = wrap(f"Interlock: {what} for you; {where}.", self.screen.width)
         if self.question.task:
             lines.append(clip("task: " + shown(self.question.task), self.screen.width))
+        conflicts = len(self._conflicts())
+        if conflicts:
+            some = f"{conflicts:,} of them" if count > 1 else "it"
+            lines.extend(wrap(f"The host changed {some} too: m N shows the merge.", self.screen.width))
         return _text([*lines, "", *self._list(State()), ""])
 
     def prompt(self, state: State) -> str:
@@ -143,28 +165,33 @@ class Review:
             case "r" if not rest:
                 return self._propose(calm, frozenset())
             case "d" if not rest:
-                proposed = with_parents(state.marked, self.items)
-                return self._propose(calm, proposed, parents=len(proposed - state.marked))
+                return self._propose(calm, state.marks.marked, state.marks.parts)
             case "q" if not rest:
                 return replace(calm, stage=Stage.LEFT_OPEN), ""
-            case "?" if not rest:
+            case "?" | "h" if not rest:
                 return calm, _text((_HELP_NOW if self.question.now else _HELP).split("\n"))
             case "l" if not rest:
-                return self._page(calm, self._rows(state, self._single_rows(self.items)))
-            case "s" | "w" | "l" if rest:
+                return self._page(calm, self._rows(state, self.items))
+            case "s" | "w" | "l" | "h" | "m" if rest:
                 return self._look(state, word, rest)
             case _:
                 return self._mark(state, line)
 
     def _mark(self, state: State, line: str) -> tuple[State, str]:
-        chosen = select(line, self.items) if line else "nothing typed"
-        if isinstance(chosen, str):
-            return self._strike(state, chosen)
-        marked = state.marked - chosen if chosen <= state.marked else state.marked | chosen
-        after = replace(state, marked=marked, strikes=0)
-        which = f": {ranges(marked)}" if marked else ""
-        line = f"marked {len(marked):,} of {len(self.items):,}{which}"
-        return after, _text([clip(line, self.screen.width), "d when done"])
+        typed = read_marks(line, self.items, self._count) if line else "nothing typed"
+        if isinstance(typed, str):
+            return self._strike(state, typed)
+        marks = toggled(state.marks, typed, self.items, self._count)
+        which = f": {marks.shown()}" if marks.marked else ""
+        lines = [f"marked {len(marks.marked):,} of {len(self.items):,}{which}"]
+        left = sorted((typed.numbers & self._conflicts()) - state.marks.merges)
+        if left:
+            first = f"m {left[0]} shows the merge" if len(left) == 1 else "m N shows the merge of one"
+            lines.append(f"not marked, since the host changed them too: {ranges(frozenset(left))} ({first})")
+        gone = state.marks.marked - marks.marked
+        if gone:
+            lines.extend(unmarked_lines(gone, marks.marked, needs_of(self.items)))
+        return replace(state, marks=marks, strikes=0), self._clipped([*lines, "d when done"])
 
     def _look(self, state: State, word: str, rest: str) -> tuple[State, str]:
         chosen = select(rest, self.items)
@@ -173,26 +200,77 @@ class Review:
         calm = replace(state, strikes=0)
         items = [self.items[number - 1] for number in sorted(chosen)]
         if word == "l":
-            return self._page(calm, self._rows(state, self._single_rows(items)))
+            return self._page(calm, self._rows(state, items))
         lines: list[str] = []
         for item in items:
-            if word == "s":
-                heading = f"{item.number}  {item.effect.operation} {item.effect.object}"
-                lines.append(self._painted(shown(heading), "1"))
-                lines.extend(self._diff(item))
-            else:
-                for text in explanation(item):
-                    lines.extend(wrap(text, self.screen.width, indent="    "))
+            match word:
+                case "s":
+                    lines.extend(self._heading(item, item.effect.operation))
+                    lines.extend(self._diff(item))
+                case "h":
+                    lines.extend(self._hunks(item, state.marks))
+                case "m":
+                    calm, said = self._merge(calm, item)
+                    lines.extend(said)
+                case _:
+                    for text in explanation(item):
+                        lines.extend(wrap(text, self.screen.width, indent="    "))
         return self._page(calm, lines)
 
     def _diff(self, item: Item) -> list[str]:
+        hunks, _ = hunks_of(item, self.question.hunks)
+        waiting = list(hunks) if len(hunks) > 1 else []
         out: list[str] = []
         for line in diff_lines(item, self.question.diff):
-            # The first character is the diff's own; a wrapped tail is set in, so that it cannot pass for one.
-            colour = {"+": "32", "-": "31", "@": "36"}.get(line[:1], "")
-            pieces = wrap(line, self.screen.width, indent="    ")
-            out.extend(self._painted(piece, colour) for piece in pieces)
+            starts = bool(waiting) and line == waiting[0].header
+            mark = f"  [{item.number}.{waiting.pop(0).number}]" if starts else ""
+            out.extend(self._coloured(line + mark))
         return out
+
+    def _hunks(self, item: Item, marks: Marks) -> list[str]:
+        hunks, why = hunks_of(item, self.question.hunks)
+        out = self._heading(item, item.effect.operation)
+        if why:
+            out.extend(wrap(f"  ({why})", self.screen.width, indent="    "))
+        for hunk in hunks:
+            marked = item.number in marks.whole or (item.number, hunk.number) in marks.parts
+            box = "[x]" if marked else "[ ]"
+            out.append(self._painted(clip(f"{box} {hunk_heading(item, hunk)}", self.screen.width), "36"))
+            for line in hunk_lines(hunk):
+                out.extend(self._coloured(line))
+        return out
+
+    def _merge(self, state: State, item: Item) -> tuple[State, list[str]]:
+        """Show the merge of a conflict, and mark it where it is clean."""
+        number = item.number
+        heading = self._heading(item, "merge")
+        if not is_conflict(item.effect):
+            return state, [*heading, f"  (the host did not change it: mark it as {number})"]
+        lines, clean = merged_lines(item, self.question.merged)
+        if not clean:
+            return state, [*heading, *(f"  {piece}" for line in lines for piece in self._wrapped(line))]
+        marked = f"  (marked to be merged: this is what it changes in your file; {number} unmarks it)"
+        marks = merging(state.marks, number)
+        coloured = [piece for line in lines for piece in self._coloured(line)]
+        return replace(state, marks=marks), [*heading, marked, *coloured]
+
+    def _heading(self, item: Item, verb: str) -> list[str]:
+        text = shown(f"{item.number}  {verb} {item.effect.object}")
+        return [self._painted(piece, "1") for piece in wrap(text, self.screen.width, indent="    ")]
+
+    def _coloured(self, line: str) -> list[str]:
+        # The first character is the diff's own; a wrapped tail is set in, so that it cannot pass for one.
+        colour = {"+": "32", "-": "31", "@": "36"}.get(line[:1], "")
+        return [self._painted(piece, colour) for piece in wrap(line, self.screen.width, indent="    ")]
+
+    def _wrapped(self, line: str) -> list[str]:
+        return wrap(line, self.screen.width - 2, indent="  ")
+
+    def _count(self, item: Item) -> int:
+        return len(hunks_of(item, self.question.hunks)[0])
+
+    def _conflicts(self) -> frozenset[int]:
+        return frozenset(item.number for item in self.items if is_conflict(item.effect))
 
     def _page(self, state: State, lines: Sequence[str], page: int = 0) -> tuple[State, str]:
         room = max(self.screen.height - 2, 4)
@@ -200,20 +278,72 @@ class Review:
         stage = Stage.PAGING if rest else Stage.CHOOSING
         return replace(state, stage=stage, rest=rest, page=page or len(lines)), _text(now)
 
-    def _propose(self, state: State, proposed: frozenset[int], *, parents: int = 0) -> tuple[State, str]:
-        accepted = [item for item in self.items if item.number in proposed]
+    def _propose(
+        self, state: State, chosen: frozenset[int], parts: frozenset[Part] = frozenset()
+    ) -> tuple[State, str]:
+        """Say what a `y` would do: what is accepted, whole, in part or merged; what comes along; what falls."""
+        barred = self._conflicts() - state.marks.merges
+        needs = needs_of(self.items)
+        closed = close(chosen - barred, needs, barred)
+        accepted = [item for item in self.items if item.number in closed.accepted]
+        partly = frozenset(part for part in parts if part[0] in closed.accepted)
         refused = len(self.items) - len(accepted)
-        lines = []
+        lines: list[str] = []
         if accepted:
             lines.extend(wrap(f"accept {len(accepted):,}: {kinds(accepted)}", self.screen.width, indent="  "))
         if accepted and refused:
-            which = f"  {ranges(proposed)}"
-            if parents:
-                which += f" (with {parents} new folder{'s' if parents > 1 else ''} that they lie in)"
-            lines.append(clip(which, self.screen.width))
+            lines.append(f"  {ranges(closed.accepted)}")
+        lines.extend(self._part_lines(partly, closed.accepted & state.marks.merges))
+        lines.extend(f"  {line}" for line in need_lines(closed, needs, self.items))
         if refused:
             lines.append(f"refuse {refused:,}: dropped, and the agent is told")
-        return replace(state, stage=Stage.CONFIRMING, proposed=proposed), _text(lines)
+        if barred and chosen:
+            some = "1 conflict keeps" if len(barred) == 1 else f"{len(barred):,} conflicts keep"
+            lines.append(f"  {some} the host's version: {ranges(barred)} (m N merges one)")
+        proposed = replace(state, stage=Stage.CONFIRMING, proposed=closed.accepted, partly=partly)
+        return proposed, self._clipped(lines)
+
+    def _part_lines(self, partly: frozenset[Part], merged: frozenset[int]) -> list[str]:
+        lines: list[str] = []
+        numbers = sorted({number for number, _ in partly} | merged)
+        for number in numbers[: _PARTS_SHOWN if len(numbers) == _PARTS_SHOWN else _PARTS_SHOWN - 1]:
+            item = self.items[number - 1]
+            if number in merged:
+                lines.append(f"  merge {shown(item.effect.object)}")
+                continue
+            taken = sum(owner == number for owner, _ in partly)
+            line = f"  accept {taken} of {self._count(item)} hunks of {shown(item.effect.object)}"
+            change = item.effect.change
+            before, after = (change.before, change.after) if change is not None else (None, None)
+            if before is not None and after is not None and before.mode != after.mode:
+                line += f", and its mode {after.mode:o}"
+            lines.append(line)
+        if len(numbers) > len(lines):
+            lines.append(f"  and {len(numbers) - len(lines):,} more in part or merged")
+        return lines
+
+    def answers(self, state: State) -> tuple[Answer, ...]:
+        """Return what was confirmed, one answer for each effect."""
+        out: list[Answer] = []
+        for item in self.items:
+            number = item.number
+            if number not in state.proposed:
+                why = "refused in the review"
+                if is_conflict(item.effect):
+                    why += ": the host's version stays"
+                out.append(Answer(effect_id=item.effect.id, decision=Decision.REFUSE, reason=why))
+                continue
+            merge = number in state.marks.merges
+            out.append(
+                Answer(
+                    effect_id=item.effect.id,
+                    decision=Decision.RELEASE,
+                    reason="merged in the review" if merge else "accepted in the review",
+                    hunks=tuple(sorted(hunk for owner, hunk in state.partly if owner == number)),
+                    merge=merge,
+                )
+            )
+        return tuple(out)
 
     def _confirm(self, state: State, line: str) -> tuple[State, str]:
         match line.lower():
@@ -237,55 +367,15 @@ class Review:
         return replace(state, strikes=strikes), _text(lines)
 
     def _list(self, state: State) -> list[str]:
-        return self._rows(state, fold(self.items, max(self.screen.height - 8, 6)))
+        room = max(self.screen.height - (8 if self._conflicts() else 7), 6)
+        rows = fold(self.items, max(room - 1, 6))
+        return row_lines(self.items, rows, state.marks, self.screen.width, room=room)
 
-    @staticmethod
-    def _single_rows(items: Sequence[Item]) -> list[Row]:
-        return [Row(start=item.number - 1, end=item.number) for item in items]
+    def _rows(self, state: State, items: Sequence[Item]) -> list[str]:
+        return row_lines(self.items, single_rows(items), state.marks, self.screen.width)
 
-    def _rows(self, state: State, rows: Sequence[Row]) -> list[str]:
-        names = [self._name(row) for row in rows]
-        name_width = max(map(len, names), default=1)
-        verb_width = max((len(self._verb(row)) for row in rows), default=0)
-        full = len(rows) <= _FULL_ROWS
-        out: list[str] = []
-        for row, name in zip(rows, names, strict=True):
-            lead = f"{name:>{name_width}} {self._mark_box(state, row)} {self._verb(row):<{verb_width}} "
-            single = row.end - row.start == 1
-            room = self.screen.width - len(lead)
-            item = self.items[row.start]
-            why = ", ".join(kinds_of(item)) if single else kinds(self.items[row.start : row.end])
-            place = shown(item.effect.object if single else row.label)
-            if not single:
-                place = ("in " if row.direct else "below ") + place
-            if full:
-                pad = " " * len(lead)
-                # Bounded, so that a long name cannot push the other rows off the screen.
-                out.extend(wrap(lead + clip(place, 3 * room), self.screen.width, indent=pad))
-                for detail in reasons(item) if single else [why]:
-                    out.extend(wrap(pad + clip(detail, 3 * room), self.screen.width, indent=pad + "  "))
-            else:
-                why = clip(shown(why), room // 2)
-                place = clip(place, room - columns(why) - 2)
-                gap = " " * max(room - columns(place) - columns(why), 2)
-                out.append((lead + place + gap + why).rstrip())
-        return out
-
-    @staticmethod
-    def _name(row: Row) -> str:
-        return str(row.end) if row.end - row.start == 1 else f"{row.start + 1}-{row.end}"
-
-    def _verb(self, row: Row) -> str:
-        if row.end - row.start == 1:
-            return action(self.items[row.start].effect)
-        return f"{row.end - row.start:,} effects"
-
-    @staticmethod
-    def _mark_box(state: State, row: Row) -> str:
-        marked = sum(number in state.marked for number in range(row.start + 1, row.end + 1))
-        if not marked:
-            return "[ ]"
-        return "[x]" if marked == row.end - row.start else "[-]"
+    def _clipped(self, lines: Sequence[str]) -> str:
+        return _text([clip(line, self.screen.width) for line in lines])
 
     def _painted(self, text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if colour and self.screen.colours else text

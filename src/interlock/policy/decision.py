@@ -165,6 +165,8 @@ def _conclude(
 
 def _doubt(effect: Effect, missing: tuple[str, ...], permits: tuple[str, ...]) -> str:
     """Return why nothing vouches for an effect, `""` where something does."""
+    if effect.change is not None and effect.change.host_edit is not None:
+        return f"the host changed it too since the agent first touched it ({effect.change.host_edit.value})"
     if missing and effect.channel is Channel.NET:
         return net_words.doubt(effect, missing)
     if missing:

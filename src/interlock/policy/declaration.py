@@ -75,7 +75,8 @@ class Policy:
     """All that an operator declared, preset included.
 
     Takes: `text`, the effective file, which loads to this policy again; `digest`, SHA-256 of `text` in hex;
-    `preset`, its name with version, `""` for none; `cedar`, every rule, preset's first, each with an `@id`.
+    `preset`, its name with version, `""` for none; `cedar`, every rule, preset's first, each with an `@id`;
+    `requests_first`, whether a commit sends the parked requests before it merges the files.
     Holds: two policies with the same digest are equal but for `name`.
     """
 
@@ -94,6 +95,7 @@ class Policy:
     limits: Limits
     cedar: str
     network: Network = field(default_factory=undeclared)
+    requests_first: bool = False
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 from interlock.model.effects import ChangeKind, Facet, FileChange, FileType
 from interlock.model.places import Place
-from interlock.model.records import dataclass
 from interlock.policy import contents
 from interlock.policy.declaration import full_path
 from interlock.policy.executable_table import LINK, OTHER_KINDS, TABLE, UNJUDGED, VENDORED, Entry
@@ -14,43 +13,40 @@ from interlock.policy.globs import translate, union
 _WILD = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reader:
-    entry: Entry
-    pattern: re.Pattern[str]
-    folders: re.Pattern[str]
-    """Folders that hold such places: a folder moved there, or a link put there, brings its content along."""
-
-
 @lru_cache(maxsize=1)
-def _readers() -> tuple[tuple[_Reader, ...], dict[str, tuple[int, ...]]]:
-    """Return the table made ready, and an index of its literal parts (`.git`, `*.pth`) to entries.
+def _index() -> dict[str, tuple[int, ...]]:
+    """Return the table's literal parts (`.git`, `*.pth`), each with the entries that it stands in.
 
-    A path that shares no part with the index cannot match; this is what keeps 100,000 changes quick.
+    A path that shares no part with it cannot match; this is what keeps 100,000 changes quick, and an entry's
+    patterns are made only for a path that may match.
     """
-    readers: list[_Reader] = []
     index: dict[str, list[int]] = {}
     for number, entry in enumerate(TABLE):
-        patterns: list[str] = []
-        folders: list[str] = []
         for glob in entry.globs:
             parts = glob.casefold().split("/")
-            patterns.append("(?:.*/)?" + translate(glob.casefold()))
-            folders.extend("(?:.*/)?" + translate("/".join(parts[:depth])) for depth in range(1, len(parts)))
             literal = next((part for part in parts if not _WILD.search(part)), "")
             if not literal:
                 # Such a glob must be `*.ext` or `name.*`; a test holds the table to it.
                 literal = parts[-1]
             for part in {literal, *([parts[0]] if len(parts) > 1 and not _WILD.search(parts[0]) else [])}:
                 index.setdefault(part, []).append(number)
-        readers.append(
-            _Reader(
-                entry=entry,
-                pattern=union(patterns, ignore_case=False),
-                folders=union(folders, ignore_case=False),
-            )
-        )
-    return tuple(readers), {part: tuple(sorted(set(numbers))) for part, numbers in index.items()}
+    return {part: tuple(sorted(set(numbers))) for part, numbers in index.items()}
+
+
+@lru_cache(maxsize=len(TABLE))
+def _pattern(number: int) -> re.Pattern[str]:
+    globs = (glob.casefold() for glob in TABLE[number].globs)
+    return union(("(?:.*/)?" + translate(glob) for glob in globs), ignore_case=False)
+
+
+@lru_cache(maxsize=len(TABLE))
+def _folders(number: int) -> re.Pattern[str]:
+    """Return the folders that hold such places: one moved there, or a link put there, brings its content along."""
+    folders: list[str] = []
+    for glob in TABLE[number].globs:
+        parts = glob.casefold().split("/")
+        folders.extend("(?:.*/)?" + translate("/".join(parts[:depth])) for depth in range(1, len(parts)))
+    return union(folders, ignore_case=False)
 
 
 @lru_cache(maxsize=len(TABLE))
@@ -58,8 +54,8 @@ def _inert(globs: tuple[str, ...]) -> re.Pattern[str]:
     return union(("(?:.*/)?" + translate(glob.casefold()) for glob in globs), ignore_case=False)
 
 
-def _candidates(parts: list[str]) -> list[_Reader]:
-    readers, index = _readers()
+def _candidates(parts: list[str]) -> list[int]:
+    index = _index()
     numbers: set[int] = set()
     if not index.keys().isdisjoint(parts):
         for part in parts:
@@ -70,7 +66,7 @@ def _candidates(parts: list[str]) -> list[_Reader]:
         numbers.update(index.get("*" + base[dot:], ()))
         numbers.update(index.get(base[:dot] + ".*", ()))
         dot = base.find(".", dot + 1)
-    return [readers[number] for number in sorted(numbers)] if numbers else []
+    return sorted(numbers)
 
 
 def entries_at(path: str, *, folder: bool = False) -> list[Entry]:
@@ -86,14 +82,15 @@ def entries_at(path: str, *, folder: bool = False) -> list[Entry]:
     if not candidates:
         return found
     vendored = any(part in VENDORED for part in parts[:-1])
-    for reader in candidates:
-        if vendored and not reader.entry.vendored:
+    for number in candidates:
+        entry = TABLE[number]
+        if vendored and not entry.vendored:
             continue
-        if not reader.pattern.fullmatch(folded) and not (folder and reader.folders.fullmatch(folded)):
+        if not _pattern(number).fullmatch(folded) and not (folder and _folders(number).fullmatch(folded)):
             continue
-        if reader.entry.inert and _inert(reader.entry.inert).fullmatch(folded):
+        if entry.inert and _inert(entry.inert).fullmatch(folded):
             continue
-        found.append(reader.entry)
+        found.append(entry)
     return found
 
 

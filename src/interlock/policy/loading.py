@@ -53,12 +53,14 @@ _KEYS = (
     "sandbox",
     "limits",
     "network",
+    "commit",
     "cedar",
 )
 _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 _VARIABLE_GLOB = r"[A-Za-z_][A-Za-z0-9_]*\*?|\*"
 _COUNTS = ("processes", "open_files")
 _SIZES = {"file_size": "file_size_bytes", "memory": "memory_bytes", "tmp_size": "tmp_size_bytes"}
+_ORDERS = ("files-first", "requests-first")
 _BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
 _ROOT = r"\*|workspace|state:[^:\s]+"
 
@@ -127,6 +129,7 @@ def _policy(
         limits=limits,
         cedar=cedar,
         network=read_network(document, base.network if base else None),
+        requests_first=_requests_first(document, base.requests_first if base else False),
     )
 
 
@@ -344,6 +347,15 @@ def _limits(document: Document, base: Limits) -> Limits:
         else:
             values[_SIZES[key]] = size_at(document, ("limits", key))
     return Limits(**values)
+
+
+def _requests_first(document: Document, base: bool) -> bool:
+    given = section(document, ("commit",), ("order",), f"commit: {{order: {_ORDERS[0]}}}")
+    if "order" not in given:
+        return base
+    if given["order"] not in _ORDERS:
+        wrong(document, ("commit", "order"), " or ".join(_ORDERS), f"write `order: {_ORDERS[0]}`")
+    return bool(given["order"] == _ORDERS[1])
 
 
 def _cedar(document: Document, base: Policy | None) -> str:

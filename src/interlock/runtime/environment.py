@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from interlock.policy import Policy
+from interlock.model.requests import INTERNAL_HOST
+
+if TYPE_CHECKING:
+    from interlock.policy import Policy
+
+NOTICES_VARIABLE = "INTERLOCK_NOTICES"
+"""By this an agent, and `interlock notices`, know that they are inside a run, and where its refusals can be read."""
+NOTICES_URL = f"http://{INTERNAL_HOST}/notices"
 
 
 def child_environment(
@@ -29,6 +37,7 @@ def child_environment(
     child.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     child.setdefault("HOME", environment.get("HOME", "/"))
     child["PWD"] = working_directory
+    child[NOTICES_VARIABLE] = NOTICES_URL
     child.update(network)
     child.update(policy.environment.set)
     return child

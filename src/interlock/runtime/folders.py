@@ -7,8 +7,10 @@ runs/<run id>/
     keys/        signing seed and salt secret; gone once the ledger is sealed
     stage/<n>/   upper and work folder of each staged root
     journal/     write-ahead log of a commit, only while one is under way
+    undo/        what a finished merge replaced or removed, so that it can be undone; its own journal in it
     scratch/     the sandbox's own mount points
     net/         trust files, spooled bodies, parked requests, inbound bodies; gone once the run is closed
+locks/           one file a workspace, held while something is merged into it (runtime/merging_lock.py)
 """
 
 from __future__ import annotations
@@ -17,15 +19,19 @@ import fcntl
 import os
 import secrets
 import time
+from contextlib import suppress
 
 from interlock.model.errors import InputError, IntegrityError
 from interlock.model.events import Staging, Standing
 from interlock.model.places import Root, path_bytes, path_text
 from interlock.model.records import dataclass
 
+JOURNAL = "journal"
+UNDO = "undo"
 NET_FOLDER = "net"
 PLACEHOLDERS = "placeholders.json"
 """Below the network's folder: which placeholder stands for which secret; the secrets are never written."""
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +181,16 @@ def describe(folder: RunFolder) -> None:
     temporary = folder.at("run.json.tmp")
     with open(temporary, "wb") as file:
         file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     os.rename(temporary, folder.at("run.json"))
+    # its name, and the run's own: a ledger without them could not be found again after a loss of power
+    for path in (folder.path, os.path.dirname(folder.path)):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def load(path: str) -> RunFolder:
@@ -237,11 +252,29 @@ def find(name: str) -> str:
 def all_run_ids() -> list[str]:
     """Return the ids of all runs, oldest first."""
     try:
-        return sorted(
-            entry.name for entry in os.scandir(runs_folder()) if entry.is_dir(follow_symlinks=False)
-        )
+        with os.scandir(runs_folder()) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                # what begins with a dot is on its way out (runtime/cleaning.py)
+                if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+            )
     except FileNotFoundError:
         return []
+
+
+def merging() -> list[str]:
+    """Return the folders of the runs with a merge, or its undo, under way or cut off, oldest first.
+
+    Holds: it is cheap, since every start asks: one look at the folder, and two for each run.
+    """
+    found = []
+    with suppress(FileNotFoundError), os.scandir(runs_folder()) as entries:
+        for entry in entries:
+            path = entry.path
+            if os.path.exists(f"{path}/{JOURNAL}/wal") or os.path.exists(f"{path}/{UNDO}/{JOURNAL}/wal"):
+                found.append(path)
+    return sorted(found)
 
 
 class RunLock:
@@ -252,13 +285,25 @@ class RunLock:
 
     def acquire(self, run_id: str) -> None:
         """Take the lock. Raises: InputError if another process works on the run."""
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"the run {run_id} is being worked on by another process",
-                hint="wait until it ends, then try again",
-            ) from None
+        # a moment's patience: who only looks whether a run is locked holds it that long
+        end = time.monotonic() + _LOOK_S
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() < end:
+                    time.sleep(0.01)
+                    continue
+                holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
+                raise InputError(
+                    f"the run {run_id} is being worked on by "
+                    + (f"process {holder}" if holder.isdigit() else "another process"),
+                    hint="wait until it ends, then try again",
+                ) from None
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Give the lock back."""
@@ -272,7 +317,8 @@ def is_locked(path: str) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # shared: two who look do not see each other
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:

@@ -14,7 +14,7 @@ from interlock.model.errors import IntegrityError
 
 
 def make_keys(path: str) -> tuple[SigningKey, bytes]:
-    """Make and store the keys of the run in this folder; return the signing key and the salts' secret."""
+    """Make the keys of the run in this folder, durably; return the signing key and the salts' secret."""
     key, secret = SigningKey.generate(), os.urandom(32)
     for name, value in (("signing", key.seed), ("salts", secret)):
         descriptor = os.open(
@@ -22,8 +22,15 @@ def make_keys(path: str) -> tuple[SigningKey, bytes]:
         )
         try:
             os.write(descriptor, value)
+            # a ledger that outlives a loss of power is of no use without them
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
+    folder = os.open(os.path.join(path, "keys"), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
     return key, secret
 
 

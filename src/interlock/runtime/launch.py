@@ -19,6 +19,9 @@ from interlock.runtime.environment import child_environment
 
 if TYPE_CHECKING:
     from interlock.oracle import Oracle
+    from interlock.runtime.control import Control, Reply
+    from interlock.runtime.control_protocol import ControlRequest
+    from interlock.runtime.living import Living
     from interlock.runtime.performer import Performer
 
 
@@ -41,6 +44,7 @@ class RunRequest:
     environment: Mapping[str, str]
     staging: ev.Staging | None = None
     allow_degraded: bool = False
+    on_conflict: ev.OnConflict = ev.OnConflict.ASK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,10 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
     """
     run_id = runs.new_run_id()
     lowers = ((WORKSPACE, request.workspace), *_state_folders(request))
+    if runs.merging():
+        from interlock.runtime.recovering import recover_beside
+
+        recover_beside([lower for _name, lower in lowers], note)
     path, folders = runs.create(run_id, lowers)
     lock = runs.RunLock(path)
     lock.acquire(run_id)
@@ -112,9 +120,11 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
 
 def _import_the_rest() -> None:
     """Load what is needed once the sandbox stands, while it is being set up on the other processor."""
+    import interlock.runtime.control
     import interlock.runtime.keys
     import interlock.runtime.performer
     import interlock.runtime.reads
+    import interlock.runtime.touches
     import interlock.staging.layers
     import interlock.staging.listing  # noqa: F401
 
@@ -275,6 +285,7 @@ def _boundary_stood(
         receipt=sandbox.receipt,
         degraded=sandbox.degraded,
         file_events=sandbox.events,
+        on_conflict=request.on_conflict,
     )
 
 
@@ -283,8 +294,12 @@ def _watch(
 ) -> boundary.ExitStatus | None:
     from interlock.runtime.performer import LedgerLost
     from interlock.runtime.reads import with_content
+    from interlock.runtime.touches import Touches
+
+    touches = performer.touches = Touches(performer.folder, sandbox.not_before_ns)
 
     def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
+        touches.observe(activity)  # first of all: what the host has there is looked at as early as can be
         if isinstance(activity, ev.ActivityObserved):
             activity = with_content(activity, performer.folder.folders, request.policy.declares)
         performer.feed(activity)
@@ -299,8 +314,15 @@ def _watch(
         servers.append(network.Server(prepared=prepared, performer=performer, sandbox=sandbox, doors=doors))
         return servers[0]
 
+    performer.sandbox = sandbox
+    control = _control(performer, sandbox)
     try:
-        return sandbox.run(observe, serve)
+        status = sandbox.run(observe, serve, (control.source(),) if control is not None else ())
+        if not performer.stopped:
+            return status
+        # What it did until then is kept, and waits for the principal.
+        performer.feed(ev.Interrupted(trigger="stopped", detail="interlock stop"))
+        return None
     except LedgerLost:
         sandbox.close()
         raise
@@ -309,6 +331,34 @@ def _watch(
         if servers and servers[0].fault is not None:
             raise servers[0].fault from error
         performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
+        return None
+    finally:
+        performer.sandbox = None
+        if control is not None:
+            control.close()
+        touches.close()
+
+
+def _control(performer: Performer, sandbox: boundary.Sandbox) -> Control | None:
+    """Let other terminals reach the run while its command lives; a run that cannot be reached loses nothing else."""
+    from interlock.runtime.control import Control
+
+    served: list[Living] = []
+
+    def stop() -> None:
+        performer.stopped = True
+        sandbox.stop()
+
+    def serve(request: ControlRequest, reply: Reply) -> None:
+        if not served:
+            from interlock.runtime.living import Living
+
+            served.append(Living(performer, stop))
+        served[0].serve(request, reply)
+
+    try:
+        return Control(performer.folder.path, performer.folder.run_id, serve)
+    except OSError:
         return None
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, assert_never
 
@@ -22,6 +22,7 @@ from interlock.model.effects import Effect, FileChange
 from interlock.model.errors import InterlockError, StuckError
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
+from interlock.model.places import Place
 from interlock.model.records import dataclass
 from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import SemanticException
@@ -31,7 +32,13 @@ from interlock.runtime.folders import NET_FOLDER, RunFolder
 from interlock.runtime.keys import forget_keys
 
 if TYPE_CHECKING:
+    from interlock.boundary import Sandbox
+    from interlock.runtime.touches import Touches
     from interlock.runtime.traffic import Traffic
+
+SNAPSHOT = "snapshot"
+BLENDS = "blends"
+"""Below the run's folder: a living scope's copy of the staged layers; what is merged in part or with a host's edit."""
 
 BATCH = 256
 """Staged changes an event: large enough that 100,000 files are a few hundred nodes."""
@@ -88,8 +95,18 @@ class Performer:
         self.journal = folder.at("journal")
         self.traffic: Traffic | None = None
         """The run's network, while the command runs and has used it."""
+        self.sandbox: Sandbox | None = None
+        """While the command lives."""
+        self.stopped = False
+        """Whether another terminal asked for the command's end."""
+        self.touches: Touches | None = None
         self.merge_finished = False
         """Set by recovery: the write-ahead log had ended the merge already."""
+        self.scope_oracle: Oracle | None = None
+        """Who resolves a scope while the command lives; None where the question goes to another terminal."""
+        self.on_question: Callable[[cmd.Ask], None] = _unheard
+        self.on_scope_end: Callable[[cmd.EndScope], None] = _unheard
+        self._snapshot: tuple[staging.StagedRoot, ...] = ()
         self._note = note
         self.roots = tuple(
             staging.StagedRoot(
@@ -118,6 +135,11 @@ class Performer:
                 self._fault(command, error)
                 return
 
+    def again(self, command: cmd.Command) -> None:
+        """Perform a command that a crash cut off. Takes: one that may be performed twice."""
+        for answer in self._perform(command):
+            self.feed(answer)
+
     def append_pending(self, nodes: Sequence[Node]) -> None:
         """Append derived nodes that a crash kept from the ledger (`replay` gives them)."""
         for node in nodes:
@@ -137,10 +159,13 @@ class Performer:
             case cmd.Append():
                 self._append(command.node)
             case cmd.ListChanges():
-                yield from self._list_changes()
+                yield from self._list_changes(living=command.living)
             case cmd.Ask() if command.now:
                 self.sign()
                 yield self._ask_now(command)
+            case cmd.Ask() if self.state.living is not None and self.scope_oracle is None:
+                self._barrier()
+                self.on_question(command)
             case cmd.Ask():
                 self._barrier()
                 self.resolution.asked = True
@@ -164,12 +189,19 @@ class Performer:
                     self.traffic.answer_inside(command.effect_id, command.subject)
             case cmd.Send():
                 self._barrier()
-                yield from self._send(command.effect_id)
+                yield from self._send(command.effect_id, command.attempt)
             case cmd.RecordIntent():
                 yield self._record_intent(command)
             case cmd.Commit():
-                yield self._commit(command)
+                with self._merge_lock():
+                    yield self._commit(command)
+            case cmd.PutBack():
+                yield self._put_back(command)
+            case cmd.EndScope():
+                self._end_scope()
+                self.on_scope_end(command)
             case cmd.Discard():
+                self._barrier()  # a half-emptied stage must never be taken for staged work
                 self._forget_merge()
                 for root in self.roots:
                     staging.discard(root)
@@ -178,9 +210,10 @@ class Performer:
             case cmd.Notify():
                 self.resolution.refusals.extend(command.refusals)
             case cmd.Hold():
+                self._sync_layers()
                 self._barrier()
                 self._forget_merge()
-                self.resolution.held = True
+                self._held(command)
             case cmd.Seal():
                 self.ledger.seal(command.outcome)
                 forget_keys(self.folder.path)
@@ -228,26 +261,61 @@ class Performer:
         self._barrier()
         staging.forget(self.journal)
 
-    def _list_changes(self) -> Iterator[ev.Event]:
+    @property
+    def scope_roots(self) -> tuple[staging.StagedRoot, ...]:
+        """The staged roots of the scope that is being resolved: while the command lives, a snapshot of them."""
+        return self._snapshot or self.roots
+
+    def _list_changes(self, *, living: bool) -> Iterator[ev.Event]:
+        if living:
+            assert self.sandbox is not None
+            self.sandbox.catch_up()
+            self._drop_snapshot()
+            self._snapshot = staging.take_snapshot(self.roots, self.folder.at(SNAPSHOT), self.sandbox.still)
+        baseline = self.touches.baseline() if self.touches is not None else None
+        found = self._changes(baseline)
+        if living:
+            found = self._with_late(list(found))
         batch: list[FileChange] = []
+        for change in found:
+            if len(batch) == BATCH:
+                yield self._listed(batch, last=False)
+                batch = []
+            batch.append(change)
+        yield self._listed(batch, last=True)
+
+    def _changes(self, baseline: staging.Baseline | None) -> Iterator[FileChange]:
         seen = 0
-        for root in self.roots:
-            for change in staging.list_changes(root, judges_content=_judges_content):
-                if len(batch) == BATCH:
-                    yield self._listed(batch, last=False)
-                    batch = []
-                batch.append(change)
+        for root in self.scope_roots:
+            for change in staging.list_changes(root, judges_content=_judges_content, baseline=baseline):
+                yield change
                 seen += 1
                 if seen % 10_000 == 0:
                     self._note(f"{seen:,} changes listed")
-        yield self._listed(batch, last=True)
+
+    def _with_late(self, changes: list[FileChange]) -> Iterator[FileChange]:
+        """Mark what cannot be merged while the overlay is mounted."""
+        late = staging.waits_for_the_end(self.scope_roots, changes)
+        return (
+            replace(change, waits=True) if index in late else change for index, change in enumerate(changes)
+        )
 
     def _listed(self, batch: list[FileChange], *, last: bool) -> ev.ChangesListed:
         return ev.ChangesListed(changes=tuple(batch), last=last)
 
     def _ask(self, command: cmd.Ask) -> ev.Event:
-        question = Question(task=self.state.task, deferred=command.deferred, diff=self.diff)
-        return ask(self.oracle, question)
+        oracle = self.oracle if self.scope_oracle is None else self.scope_oracle
+        return ask(oracle, self.question(command))
+
+    def question(self, command: cmd.Ask) -> Question:
+        """Return what an oracle is asked about the scope."""
+        return Question(
+            task=self.state.task,
+            deferred=command.deferred,
+            diff=self.diff,
+            hunks=self._hunks,
+            merged=self._merged,
+        )
 
     def _ask_now(self, command: cmd.Ask) -> ev.Event:
         """Ask while the command runs; a person needs its terminal, so it is stopped meanwhile."""
@@ -256,8 +324,8 @@ class Performer:
         with self.traffic.held_still() if self.traffic is not None else nullcontext():
             return replace(ask(self.oracle, question), asked=self.state.resolving or asked)
 
-    def _send(self, effect_id: str) -> Iterator[ev.Event]:
-        """Send a parked request, at most once in the life of its run."""
+    def _send(self, effect_id: str, attempt: int) -> Iterator[ev.Event]:
+        """Send a parked request: each attempt at most once in the life of its run."""
         from interlock.runtime import sending
 
         (item,) = (one for one in self.state.parked if one.effect.id == effect_id)
@@ -265,7 +333,7 @@ class Performer:
             self.traffic.send(effect_id)
             return
         self._note(f"sending {item.effect.operation.removeprefix('net.')} {item.effect.object}")
-        response = sending.send(self.folder, self.state, effect_id)
+        response = sending.send(self.folder, self.state, effect_id, attempt)
         yield self.sent(effect_id, response)
 
     def sent(self, effect_id: str, response: NetResponse) -> ev.ResponseReceived:
@@ -284,43 +352,187 @@ class Performer:
         change = effect.change
         if change is None:
             return (effect.request.body_text or "") if effect.request is not None else ""
-        (root,) = (item for item in self.roots if item.name == change.place.root)
-        return staging.unified_diff(root, change)
+        return staging.unified_diff(self._root_of(change), change)
+
+    def _root_of(self, change: FileChange) -> staging.StagedRoot:
+        (root,) = (item for item in self.scope_roots if item.name == change.place.root)
+        return root
+
+    def _hunks(self, effect: Effect) -> Sequence[staging.Hunk]:
+        return () if effect.change is None else staging.hunks_of(self._root_of(effect.change), effect.change)
+
+    def _merged(self, effect: Effect) -> str:
+        """Return what the merge with the host's own edit would change there. Raises: InputError, if it is not clean."""
+        assert effect.change is not None
+        return staging.merged_diff(
+            self._root_of(effect.change), effect.change, base=self._base_of(effect.change)
+        )
+
+    def _base_of(self, change: FileChange) -> bytes | None:
+        return None if self.touches is None else self.touches.base_of(change.place)
 
     def _record_intent(self, command: cmd.RecordIntent) -> ev.Event:
         """Make the intent durable: in the ledger first, then the bytes and the write-ahead log."""
         self._barrier()
-        wanted = set(command.released)
-        listed, released = [], []
-        for item in self.state.decided():
-            if item.effect.change is not None:
-                listed.append(item.effect.change)
-                if item.effect.id in wanted:
-                    released.append(item.effect.change)
-        if not released:
-            # Requests alone: the ledger holds their intent already.
-            return ev.IntentRecorded(released=command.released)
+        if command.prepare:
+            with self._merge_lock():
+                failed = self._prepare(command.released, command.blends)
+            if failed is not None:
+                return failed
+        # Else the requests leave first: the ledger holds the intent of all.
+        return ev.IntentRecorded(released=command.released)
+
+    def _prepare(self, effects: tuple[str, ...], blends: tuple[cmd.Blend, ...]) -> ev.CommitFailed | None:
+        """Copy the released changes beside their targets, and write the log of the merge."""
+        wanted = set(effects)
+        mixed = {blend.effect_id: blend for blend in blends}
+        listed, released, substitutes = [], [], {}
         try:
-            plan = staging.plan(self.roots, listed, released)
+            for item in self.state.decided():
+                change = item.effect.change
+                if change is None:
+                    continue
+                listed.append(change)
+                if item.effect.id not in wanted:
+                    continue
+                released.append(change)
+                if (blend := mixed.get(item.effect.id)) is not None:
+                    substitutes[change.place] = staging.blend(
+                        self._root_of(change),
+                        change,
+                        hunks=blend.hunks,
+                        merge=blend.merge,
+                        base=self._base_of(change) if blend.merge else None,
+                        into=self._blends_folder(),
+                    )
+            if not released:
+                return None
+            plan = staging.plan(self.scope_roots, listed, released, substitutes)
             self.resolution.skipped = tuple(str(place) for place in plan.skipped)
             staging.prepare(plan, self.journal)
         except (OSError, InterlockError) as error:
             staging.recover(self.journal)
             return ev.CommitFailed(reason=self._why(error), rolled_back=True)
-        return ev.IntentRecorded(released=command.released)
+        return None
+
+    def _blends_folder(self) -> str:
+        path = self.folder.at(BLENDS)
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        return path
 
     def _commit(self, command: cmd.Commit) -> ev.Event:
+        if command.prepare and not self.merge_finished:
+            failed = self._prepare(command.released, command.blends)
+            if failed is not None:
+                return failed
         if not self.merge_finished:
             try:
+                if self.state.living is not None:
+                    released = set(command.released)
+                    decided = (item for item in self.state.decided() if item.effect.id in released)
+                    staging.shield(
+                        self.roots, [item.effect.change for item in decided if item.effect.change is not None]
+                    )
                 staging.apply(self.journal)
-            except StuckError as error:
-                self.resolution.stuck = self._why(error)
-                return ev.CommitFailed(reason=error.message, rolled_back=False)
-            except (OSError, InterlockError) as error:
+            except (staging.ConflictError, staging.MergeFailedError) as error:
+                edited = error.places if isinstance(error, staging.ConflictError) else ()
+                self._put_back_by_us(command.released, edited)
                 return ev.CommitFailed(reason=self._why(error), rolled_back=True)
+            except (OSError, InterlockError) as error:
+                # Anything else says nothing about where the merge stands: recovery finds out.
+                self.resolution.stuck = self._why(error)
+                return ev.CommitFailed(reason=self.resolution.stuck, rolled_back=False)
         self.merge_finished = False
         self.resolution.committed += len(command.released)
+        remove_below(self.folder.path, (BLENDS,))
+        self._rebase(command.released)
         return ev.ScopeCommitted(applied=command.released)
+
+    def _merge_lock(self) -> AbstractContextManager[None]:
+        from interlock.runtime.merging_lock import workspace_lock
+
+        return workspace_lock([item.lower for item in self.folder.folders], self._note)
+
+    def _rebase(self, effects: tuple[str, ...]) -> None:
+        """What was just merged is the host's own from now on: what stays staged, or comes, is compared with that."""
+        if self.touches is None:
+            return
+        wanted = set(effects)
+        mixed = {blend.effect_id for blend in self.state.blends}
+        merged: list[FileChange | Place] = []
+        for item in self.state.decided():
+            change = item.effect.change
+            if change is not None and item.effect.id in wanted:
+                merged.append(change.place if item.effect.id in mixed else change)
+        self.touches.rebase(merged, time.time_ns())
+
+    def _put_back_by_us(self, effects: tuple[str, ...], edited: Collection[Place]) -> None:
+        """A merge that was taken back moved the host's files away and back: that is no edit of the host's."""
+        if self.touches is None:
+            return
+        wanted = set(effects)
+        changes = [one.effect.change for one in self.state.decided() if one.effect.id in wanted]
+        places = {place for one in changes if one for place in (one.place, one.source) if place is not None}
+        self.touches.rebase(places - set(edited), time.time_ns())
+
+    def _put_back(self, command: cmd.PutBack) -> ev.Event:
+        """Let the living command see the host's files again."""
+        if self.sandbox is None or self.sandbox.ended:
+            return ev.ViewRestored(left=("the command has ended",))
+        wanted = None if command.effects is None else set(command.effects)
+        left: list[str] = []
+        with self.sandbox.still():
+            for root in self.roots:
+                places = None
+                if wanted is not None:
+                    changes = (
+                        item.effect.change for item in self.state.decided() if item.effect.id in wanted
+                    )
+                    places = [one.place for one in changes if one is not None and one.place.root == root.name]
+                    if not places:
+                        continue
+                back = staging.put_back(root, self.sandbox.view(root.name), places)
+                left += [f"{place}: {reason}" for place, reason in back.failed]
+        return ev.ViewRestored(left=tuple(left))
+
+    def _end_scope(self) -> None:
+        """A living scope is over: its snapshot goes, and nothing of its merge need be remembered."""
+        self._forget_merge()
+        self._drop_snapshot()
+
+    def _sync_layers(self) -> None:
+        """Have the disk keep what is staged: the overlay itself never waits for it."""
+        devices: set[int] = set()
+        for root in self.roots:
+            try:
+                fd = os.open(root.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            try:
+                device = os.fstat(fd).st_dev
+                if device not in devices:
+                    devices.add(device)
+                    staging.syncfs(fd)
+            finally:
+                os.close(fd)
+
+    def _drop_snapshot(self) -> None:
+        self._snapshot = ()
+        remove_below(self.folder.path, (SNAPSHOT,))
+
+    def _held(self, command: cmd.Hold) -> None:
+        self.resolution.held = True
+        if command.conflicts:
+            shown = ", ".join(f"`{place}`" for place in command.conflicts[:5])
+            more = f" and {len(command.conflicts) - 5} more" if len(command.conflicts) > 5 else ""
+            self.resolution.fault = f"the host changed them too, so nothing was merged: {shown}{more}"
+            self.resolution.fault_status = staging.ConflictError.exit_status
+        if command.stuck:
+            self.resolution.held = False
+            self.resolution.stuck = (
+                f"{self.resolution.fault}; choose: interlock recover {self.folder.run_id} "
+                f"--retry {command.stuck}, --skip {command.stuck} or --drop {command.stuck}"
+            )
 
     def _why(self, error: Exception) -> str:
         reason = (
@@ -332,6 +544,10 @@ class Performer:
         # A system's error in a merge is a merge that failed.
         self.resolution.fault_status = error.exit_status if isinstance(error, InterlockError) else 5
         return reason
+
+
+def _unheard(_command: object) -> None:
+    pass
 
 
 def _judges_content(path: str) -> bool:
@@ -348,7 +564,9 @@ def remove_stage(folder: RunFolder) -> None:
     """Remove what only an open run needs: stage, scratch and journal. The ledger stays."""
     if not folder.sealed:
         raise StuckError("a run that is not sealed keeps its staged files")
-    remove_below(folder.path, ("stage", "scratch", "journal", NET_FOLDER))
+    remove_below(
+        folder.path, ("stage", "scratch", "journal", NET_FOLDER, SNAPSHOT, BLENDS, "base", "touches")
+    )
 
 
 def remove_below(path: str, names: Sequence[str]) -> None:

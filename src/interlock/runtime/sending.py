@@ -1,7 +1,7 @@
 """Parked requests sent: each at most once in the life of its run, its answer kept for whoever asks.
 
-A mark on the disk says that sending began; where it stands without an outcome, the outcome is *unknown* and
-the request is never sent again.
+A mark on the disk says that an attempt began; where it stands without an outcome, the outcome is *unknown* and
+the request is not sent again, unless the principal chooses so: that is another attempt, with a mark of its own.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Sender:
         self.pool: Pool | None = None
         """The connections of a front that still runs."""
 
-    async def send(self, effect_id: str, request: NetRequest) -> NetResponse:
+    async def send(self, effect_id: str, request: NetRequest, attempt: int = 1) -> NetResponse:
         """Send one. Returns: how it came back; it never raises for what the network or the disk does."""
         from interlock.boundary.net import parked
 
         try:
             kept = parked.load(self._folder, effect_id)
-            if not self._mark(os.path.join(self._folder, effect_id) + _MARK):
+            if not self._mark(os.path.join(self._folder, _mark_name(effect_id, attempt))):
                 return CUT_OFF
         except (IntegrityError, OSError) as error:
             reason = error.message if isinstance(error, IntegrityError) else error.strerror
@@ -107,7 +107,16 @@ class Sender:
             return
 
 
-def send(folder: RunFolder, state: State, effect_id: str) -> NetResponse:
+def began(folder: RunFolder, effect_id: str, attempt: int) -> bool:
+    """Tell whether this attempt at a parked request began, so that nobody knows whether it arrived."""
+    return os.path.exists(folder.at(NET_FOLDER, PARKED, _mark_name(effect_id, attempt)))
+
+
+def _mark_name(effect_id: str, attempt: int) -> str:
+    return effect_id + _MARK + (f".{attempt}" if attempt > 1 else "")
+
+
+def send(folder: RunFolder, state: State, effect_id: str, attempt: int = 1) -> NetResponse:
     """Send a parked request of a run whose command is gone, with the secrets of the present environment.
 
     Raises: InputError, if a secret is not there; then nothing was sent, and the request stays parked.
@@ -133,4 +142,4 @@ def send(folder: RunFolder, state: State, effect_id: str) -> NetResponse:
     (item,) = (one for one in state.parked if one.effect.id == effect_id)
     assert item.effect.request is not None
     sender = Sender(plan, state.policy.network.keeps_text)
-    return asyncio.run(sender.send(effect_id, item.effect.request))
+    return asyncio.run(sender.send(effect_id, item.effect.request, attempt))

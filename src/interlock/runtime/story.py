@@ -87,6 +87,7 @@ def tell(path: str) -> RunStory:
     Raises: IntegrityError if the ledger is not what the fold gives.
     """
     story = RunStory(folder=runs.load(path))
+    discarding = False
     for event, item in _events(story.folder.ledger):
         story.nodes = item.node.seq + 1
         story.phase = item.state.phase
@@ -113,6 +114,12 @@ def tell(path: str) -> RunStory:
                 _listed(story, item.state.batches[-1] if event.changes else ())
             case ev.OracleAnswered():
                 _answered(story, event, item.state)
+                _refused_in(story, item.state)
+            case ev.StuckSettled():
+                _refused_in(story, item.state)
+            case ev.ViewRestored():
+                _view_restored(story, item.state, discarding=discarding)
+                discarding = False
             case ev.ScopeCommitted():
                 for effect_id in event.applied:
                     _end(story, effect_id, Fate.COMMITTED)
@@ -126,7 +133,10 @@ def tell(path: str) -> RunStory:
                 story.interruptions.append(f"fault in {event.where}: {event.reason}")
             case ev.CommitFailed():
                 story.interruptions.append(f"commit failed: {event.reason}")
-            case ev.Resumed():
+            case ev.ResolutionAsked() if event.discard:
+                discarding = True
+                _view_restored(story, item.state, discarding=True)
+            case ev.Resumed() | ev.ResolutionAsked():
                 # The listing is made anew, so what was only staged before is told again.
                 for effect_id, record in list(story.effects.items()):
                     if record.fate is Fate.HELD and record.effect.change is not None:
@@ -171,6 +181,28 @@ def _proposed(story: RunStory, state: State) -> None:
     story.effects[effect.id] = EffectStory(
         effect=effect, verdict=verdict, node=decided.node, fate=fate, exception=verdict.exception
     )
+
+
+def _refused_in(story: RunStory, state: State) -> None:
+    """Tell of what fell with another effect, or stayed behind one."""
+    for item in state.refused:
+        record = story.effects.get(item.effect.id)
+        if record is not None and record.fate is Fate.HELD:
+            exception = item.verdict.exception
+            story.effects[item.effect.id] = replace(
+                record,
+                fate=Fate.REFUSED,
+                exception=exception,
+                resolution=exception.rationale if exception is not None else "",
+            )
+
+
+def _view_restored(story: RunStory, state: State, *, discarding: bool) -> None:
+    """Tell what a living command's discard dropped."""
+    parked = {item.effect.id for item in state.parked}
+    for effect_id, record in story.effects.items():
+        if discarding and record.fate is Fate.HELD and effect_id not in parked:
+            _end(story, effect_id, Fate.DISCARDED)
 
 
 def _came_back(story: RunStory, event: ev.ResponseReceived, state: State) -> None:

@@ -22,6 +22,7 @@ from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcom
 from interlock.model.verdicts import ExceptionType, SemanticException
 from interlock.runtime import sending
 from interlock.runtime.inbound import Inbound
+from interlock.runtime.notices import Told
 from interlock.runtime.reads import sensitive_places
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Traffic:
         self._inbound = inbound
         self._lost = lost
         self._over = False
+        self._told = Told()
         self._may_list = True
         self._decided: dict[str, Passage] = {}
         self._awaited: dict[str, asyncio.Future[Passage]] = {}
@@ -132,6 +134,7 @@ class Traffic:
     def turn_away(self, effect_id: str, exception: SemanticException) -> None:
         """Tell the agent that a request never leaves."""
         self._settle(effect_id, Refused(effect_id=effect_id, exception=exception))
+        self._sign_soon()  # what the agent was told is to be found in the ledger
 
     def park(self, effect_id: str) -> None:
         """Give the agent a placeholder for a request that waits."""
@@ -144,18 +147,7 @@ class Traffic:
         if subject:
             self._settle(effect_id, self._answer_of(effect_id, subject))
             return
-        notices = [
-            {
-                "effect": refused,
-                "object": what,
-                "type": exception.type.value,
-                "violated_rule": exception.violated_rule,
-                "rationale": exception.rationale,
-                "constraints": list(exception.constraints),
-                "allowed_objective": exception.allowed_objective,
-            }
-            for refused, what, exception in self._performer.resolution.turned_away
-        ]
+        notices = [one.plain() for one in self._told.until_now(self._performer.resolution)]
         self._settle(effect_id, _json(effect_id, 200, {"notices": notices}))
 
     def send(self, effect_id: str) -> None:

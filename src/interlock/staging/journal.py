@@ -3,7 +3,7 @@
 Files, each written whole and made durable before the next thing happens:
 `stages`, where stage folders are or may be; `wal`, the log, there once everything is staged;
 `outcome`, `finished`, `rolling-back` or `rolled-back`. The outcome stays until `forget` or the next
-merge, so that a recovery can be asked again and says the same.
+merge, so that a recovery can be asked again and says the same. `made`, not durable, is for an undo.
 """
 
 import errno
@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -23,6 +24,7 @@ FINISHED = "finished"
 ROLLING_BACK = "rolling-back"
 ROLLED_BACK = "rolled-back"
 
+_STAGE = re.compile(r"stage-\d+|\.interlock-[0-9a-f]{16}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -45,6 +47,11 @@ class Journal:
         """Make the log durable: from here on the merge is intended."""
         self._write("wal", encode(wal))
 
+    def drop_wal(self) -> None:
+        """Remove the log, durably, before anything of it was made visible."""
+        self._unlink("wal")
+        os.fsync(self.fd)
+
     def read_outcome(self) -> str:
         """Return the outcome, "" where there is none yet."""
         raw = self._read("outcome")
@@ -61,9 +68,17 @@ class Journal:
         """Make an outcome durable."""
         self._write("outcome", outcome.encode() + b"\n")
 
+    def read_made(self) -> bytes | None:
+        """Return the record of what was staged, for an undo; None where none is wanted."""
+        return self._read("made")
+
+    def write_made(self, raw: bytes) -> None:
+        """Write that record; a crash may lose it, and with it the undo."""
+        self._write("made", raw, durable=False)
+
     def begin(self, stages: list[str]) -> None:
         """Forget an earlier merge, and make durable where this one's stage folders will be."""
-        self._unlink("outcome")
+        self.clear()
         self._write("stages", json.dumps([path_text(os.fsencode(stage)) for stage in stages]).encode())
 
     def stages(self) -> list[str] | None:
@@ -72,11 +87,15 @@ class Journal:
         if raw is None:
             return None
         try:
-            return [os.fsdecode(path_bytes(text)) for text in json.loads(raw)]
-        except ValueError:
+            found = [os.fsdecode(path_bytes(text)) for text in json.loads(raw)]
+        except (ValueError, TypeError, AttributeError):
+            found = [""]
+        # each is removed some day: only what `stage_path` may have chosen
+        if not all(path.startswith("/") and _STAGE.fullmatch(os.path.basename(path)) for path in found):
             raise IntegrityError(
                 "the list of stage folders is damaged", hint="look at the run's folder by hand"
-            ) from None
+            )
+        return found
 
     def clean(self) -> None:
         """Remove the stage folders and everything but the outcome. May be repeated."""
@@ -87,24 +106,25 @@ class Journal:
             except FileNotFoundError:
                 continue
             try:
+                if not _exists(fd, name):
+                    continue
                 before = os.fstat(fd)
                 remove_tree(fd, name)
                 if parent != self.path:
                     # beside or in the root: the folder's time is the host's own
                     os.utime(fd, ns=(before.st_atime_ns, before.st_mtime_ns))
-            except PermissionError:
-                if _exists(fd, name):
-                    raise
             finally:
                 os.close(fd)
-        self._unlink("wal")
-        self._unlink("stages")
-        for name in ("wal", "stages", "outcome"):
+        for name in ("wal", "made", "stages"):
+            self._unlink(name)
+        for name in ("wal", "made", "stages", "outcome"):
             self._unlink(f"{name}.new")
 
     def clear(self) -> None:
-        """Remove the outcome too."""
-        self._unlink("outcome")
+        """Remove the outcome too, never before the log is gone for good."""
+        if self._read("outcome") is not None:
+            os.fsync(self.fd)
+            self._unlink("outcome")
 
     def _read(self, name: str) -> bytes | None:
         try:
@@ -114,7 +134,7 @@ class Journal:
         with open(fd, "rb") as file:
             return file.read()
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes, *, durable: bool = True) -> None:
         self._unlink(f"{name}.new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(f"{name}.new", flags, 0o600, dir_fd=self.fd)
@@ -122,11 +142,13 @@ class Journal:
             view = memoryview(data)
             while view:
                 view = view[os.write(fd, view) :]
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
         finally:
             os.close(fd)
         os.rename(f"{name}.new", name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
-        os.fsync(self.fd)
+        if durable:
+            os.fsync(self.fd)
 
     def _unlink(self, name: str) -> None:
         with suppress(FileNotFoundError):

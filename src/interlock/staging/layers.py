@@ -53,7 +53,7 @@ def opened(root: StagedRoot) -> Iterator[OpenRoot]:
             moved: dict[str, str] = {}
             opened_root = OpenRoot(root=root, upper_fd=upper_fd, lower_fd=lower_fd, moved=moved)
             if opened_root.is_overlay:
-                _find_moved(opened_root, upper_fd, "", "")
+                _find_moved(opened_root)
                 for source, target in sorted(moved.items()):
                     _check_source(opened_root, source, target)
             yield opened_root
@@ -97,9 +97,42 @@ def is_whiteout(root: StagedRoot, dir_fd: int, name: str, status: os.stat_result
         raise
 
 
-def _find_moved(opened_root: OpenRoot, fd: int, path: str, lower_path: str | None) -> None:
-    """Record each folder that carries a redirect mark, over the whole layer."""
-    root = opened_root.root
+def _find_moved(opened_root: OpenRoot) -> None:
+    """Record each folder that carries a redirect mark, over the whole layer.
+
+    One that was moved and moved back keeps the mark, which then names the place that it stands over: it is left
+    out, unless the host's folder above that place was itself moved elsewhere.
+    """
+    moved = opened_root.moved
+    back: dict[str, tuple[str, str]] = {}
+    _read_marks(opened_root, opened_root.upper_fd, "", ("", "", ""), back)
+    found = True
+    while found:
+        found = False
+        for source, (child, start) in list(back.items()):
+            above = source.rpartition("/")[0]
+            while len(above) > len(start) and above not in moved:
+                above = above.rpartition("/")[0]
+            if len(above) > len(start):
+                del back[source]
+                moved[source] = child
+                found = True
+
+
+def _read_marks(
+    opened_root: OpenRoot,
+    fd: int,
+    path: str,
+    sides: tuple[str | None, str, str],
+    back: dict[str, tuple[str, str]],
+) -> None:
+    """Walk one folder of the layer.
+
+    Takes: `sides`, the host's folder that shows through (None where the layer hides it), the one that a listing
+    compares with, hidden or not, and where that path begins: at the nearest mark above.
+    """
+    root, moved = opened_root.root, opened_root.moved
+    lower_path, beside, start = sides
     check_depth(path)
     with os.scandir(fd) as entries:
         names = sorted(
@@ -111,17 +144,22 @@ def _find_moved(opened_root: OpenRoot, fd: int, path: str, lower_path: str | Non
         try:
             child = f"{path}/{name}" if path else name
             mark = mark_of(root, child_fd, "redirect")
+            pair = (f"{beside}/{name}" if beside else name, start)
             if mark is not None:
                 source = _source_of(opened_root, mark, child, lower_path)
-                if source in opened_root.moved:
+                if source in moved or source in back:
                     raise _broken(opened_root, child, "two folders claim to be the same moved folder")
-                opened_root.moved[source] = child
+                if source == pair[0]:
+                    back[source] = (child, pair[1])
+                else:
+                    moved[source] = child
                 below: str | None = source
+                pair = (source, source)
             elif lower_path is None or mark_of(root, child_fd, "opaque") == b"y":
                 below = None
             else:
                 below = f"{lower_path}/{name}" if lower_path else name
-            _find_moved(opened_root, child_fd, child, below)
+            _read_marks(opened_root, child_fd, child, (below, *pair), back)
         finally:
             os.close(child_fd)
 

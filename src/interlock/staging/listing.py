@@ -3,23 +3,27 @@
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 from interlock.model.dependencies import PathMap
-from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, Hazard
+from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, Hazard, HostEdit
 from interlock.model.errors import IntegrityError
-from interlock.model.places import path_bytes, path_text
-from interlock.model.records import dataclass
+from interlock.model.places import path_text
+from interlock.staging.baseline import Baseline
+from interlock.staging.host_edits import HostEdits, Pair, Trail
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
+from interlock.staging.linked import Handle, has_several_names, host_names, origin_of, shows_host
 from interlock.staging.outward import LinkTracer
 from interlock.staging.roots import StagedRoot
 from interlock.staging.stamps import (
     CAPABILITY_XATTR,
+    FACTS_PREFIX,
+    Visit,
     check_depth,
     digest_of,
     open_file,
     open_folder,
-    paths_of_inodes,
     read_file,
     read_xattrs,
     stamp_at,
@@ -39,12 +43,18 @@ _TYPE_HAZARDS = {
 
 
 def list_changes(
-    root: StagedRoot, *, judges_content: Callable[[str], bool], text_limit_bytes: int = TEXT_LIMIT_BYTES
+    root: StagedRoot,
+    *,
+    judges_content: Callable[[str], bool],
+    text_limit_bytes: int = TEXT_LIMIT_BYTES,
+    baseline: Baseline | None = None,
 ) -> Iterator[FileChange]:
     """List every difference between the staged copy and the host, and nothing else.
 
     Takes: `judges_content`, whether the verdict on a place (its path, `path_text` writing) depends on its
-    content, which is then given as text; `text_limit_bytes`, how much of it at most.
+    content, which is then given as text; `text_limit_bytes`, how much of it at most; `baseline`, what the
+    agent began from: a change of a place that the host has changed since is then marked (`host_edit`), and one
+    whose two sides came to the same is left out.
     Returns: changes in order, a folder before what lies below it, siblings by the bytes of their names; names
     that a changed file has beside its own (hard links, in an overlay with an index) come last. A
     removed folder is one DELETE, whose `before` counts (`size_bytes`) and digests what lies below; a folder
@@ -55,7 +65,7 @@ def list_changes(
     """
     try:
         with opened(root) as opened_root:
-            yield from _Lister(opened_root, judges_content, text_limit_bytes).run()
+            yield from _Lister(opened_root, judges_content, text_limit_bytes, baseline).run()
     except OSError as error:
         name = path_text(os.fsencode(error.filename)) if isinstance(error.filename, str | bytes) else ""
         raise IntegrityError(
@@ -72,23 +82,15 @@ def count_below(change: FileChange) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """One entry of the merged view, with the open folders it lies in on both sides."""
-
-    name: str
-    path: str
-    lower_path: str
-    upper_fd: int
-    lower_fd: int | None
-    lower: os.stat_result | None
-
-
 class _Lister:
     """One walk over a root. Paths are `os.fsdecode` text relative to the root."""
 
     def __init__(
-        self, opened_root: OpenRoot, judges_content: Callable[[str], bool], text_limit_bytes: int
+        self,
+        opened_root: OpenRoot,
+        judges_content: Callable[[str], bool],
+        text_limit_bytes: int,
+        baseline: Baseline | None,
     ) -> None:
         self._open = opened_root
         self._root = opened_root.root
@@ -97,27 +99,42 @@ class _Lister:
         self._sources = {new: old for old, new in opened_root.moved.items()}
         self._judges = judges_content
         self._limit = text_limit_bytes
-        self._names: dict[int, int] = {}
-        self._linked: dict[int, tuple[int, int, FileChange, str]] = {}
+        self._linked: dict[Handle, str] = {}
+        self._edits = None if baseline is None else HostEdits(opened_root, baseline)
         self._tracer = LinkTracer(opened_root.root, opened_root.upper_fd, opened_root.lower_fd)
 
     def run(self) -> Iterator[FileChange]:
         upper_fd, lower_fd = self._open.upper_fd, self._open.lower_fd
-        before, after = stamp_of(os.fstat(lower_fd)), stamp_of(os.fstat(upper_fd))
+        lower, upper = os.fstat(lower_fd), os.fstat(upper_fd)
+        trail = Trail() if self._edits is None else self._edits.trail
+        before, after = stamp_of(lower), stamp_of(upper)
         if before != after or read_xattrs(lower_fd) != read_xattrs(upper_fd):
-            place = self._open.place("")
-            yield FileChange(kind=ChangeKind.ATTRIBUTES, place=place, before=before, after=after)
-        yield from self._folder(upper_fd, lower_fd, "", "", whole=not self._overlay)
+            change = FileChange(
+                kind=ChangeKind.ATTRIBUTES, place=self._open.place(""), before=before, after=after
+            )
+            top = Pair(
+                name=".",
+                path="",
+                lower_path="",
+                upper_fd=upper_fd,
+                lower_fd=lower_fd,
+                lower=lower,
+                trail=trail,
+            )
+            yield from self._folder_change(change, top, upper, upper_fd)
+        yield from self._folder(upper_fd, lower_fd, ("", ""), trail, whole=not self._overlay)
         yield from self._further_names()
 
     def _folder(
-        self, upper_fd: int, lower_fd: int | None, path: str, lower_path: str, *, whole: bool
+        self, upper_fd: int, lower_fd: int | None, paths: tuple[str, str], trail: Trail, *, whole: bool
     ) -> Iterator[FileChange]:
         """Walk one folder of the merged view.
 
-        Takes: `lower_fd`, the host's folder that it stands over, if any; `whole`, whether the upper side is
-        all there is (an opaque folder, a full copy), so that what only the host has is gone.
+        Takes: `lower_fd`, the host's folder that it stands over, if any; `paths`, in the merged view and on the
+        host; `whole`, whether the upper side is all there is (an opaque folder, a full copy), so that what only
+        the host has is gone.
         """
+        path, lower_path = paths
         check_depth(path)
         upper_names = set(os.listdir(upper_fd))
         names = upper_names | set(os.listdir(lower_fd)) if whole and lower_fd is not None else upper_names
@@ -128,22 +145,25 @@ class _Lister:
             if upper is not None and self._overlay and is_whiteout(self._root, upper_fd, name, upper):
                 upper = None
             lower = None
-            if lower_fd is not None and lower_child not in self._leaving:
+            is_left = lower_child in self._leaving
+            if lower_fd is not None and not is_left:
                 try:
                     lower = os.stat(name, dir_fd=lower_fd, follow_symlinks=False)
                 except FileNotFoundError:
                     lower = None
-            pair = _Pair(
+            pair = Pair(
                 name=name,
                 path=child,
                 lower_path=lower_child,
                 upper_fd=upper_fd,
                 lower_fd=lower_fd,
                 lower=lower,
+                trail=trail,
+                is_left=is_left,
             )
             if upper is None:
-                if lower is not None and lower_fd is not None:
-                    yield self._removed(lower_fd, name, child, lower_child)
+                if lower is not None:
+                    yield from self._removed(pair)
             elif stat.S_ISDIR(upper.st_mode):
                 yield from self._directory(pair, upper, whole=whole)
             else:
@@ -151,74 +171,126 @@ class _Lister:
                 if change is not None:
                     yield change
 
-    def _removed(self, lower_fd: int, name: str, child: str, lower_child: str) -> FileChange:
-        place = self._open.place(child)
-        before, text = self._before(lower_fd, name, lower_child, judged=self._judges(place.path))
-        return FileChange(kind=ChangeKind.DELETE, place=place, before=before, before_text=text)
+    def _removed(self, pair: Pair) -> Iterator[FileChange]:
+        place = self._open.place(pair.path)
+        removal = None if self._edits is None else self._edits.removal(pair)
+        passing = None if removal is None else removal.passing
+        before, text = self._before(pair, judged=self._judges(place.path), passing=passing)
+        change = FileChange(kind=ChangeKind.DELETE, place=place, before=before, before_text=text)
+        if self._edits is None or removal is None:
+            yield change
+        elif (settled := self._edits.settled_removal(change, pair, removal.edit)) is not None:
+            yield settled
 
-    def _directory(self, pair: _Pair, upper: os.stat_result, *, whole: bool) -> Iterator[FileChange]:
-        name, child, lower_child = pair.name, pair.path, pair.lower_path
-        lower, lower_fd = pair.lower, pair.lower_fd
+    def _directory(self, pair: Pair, upper: os.stat_result, *, whole: bool) -> Iterator[FileChange]:
+        child, lower, lower_fd, trail = pair.path, pair.lower, pair.lower_fd, pair.trail
         place = self._open.place(child)
         after = stamp_of(upper)
-        fd = open_folder(pair.upper_fd, name, upper, lend_mode=True)
+        fd = open_folder(pair.upper_fd, pair.name, upper, lend_mode=True)
         below: int | None = None
         try:
-            if self._overlay and mark_of(self._root, fd, "redirect") is not None:
-                if lower is not None and lower_fd is not None:
-                    yield self._removed(lower_fd, name, child, lower_child)
+            redirected = self._overlay and mark_of(self._root, fd, "redirect") is not None
+            if redirected and child in self._sources:
+                if lower is not None:
+                    yield from self._removed(pair)
                 source = self._sources[child]
                 below = open_beneath(self._open.lower_fd, source, os.O_RDONLY | os.O_DIRECTORY)
-                yield FileChange(
+                lower = os.fstat(below)
+                change = FileChange(
                     kind=ChangeKind.RENAME,
                     place=place,
                     source=self._open.place(source),
-                    before=stamp_of(os.fstat(below)),
+                    before=stamp_of(lower),
                     after=after,
                 )
-                yield from self._folder(fd, below, child, source, whole=False)
+                trail = self._trail_below(Trail(moved=True), child, lower, (below, fd))
+                moved = replace(pair, lower=lower, trail=trail)
+                yield from self._folder_change(change, moved, upper, fd)
+                yield from self._folder(fd, below, (child, source), trail, whole=False)
             elif lower is None or lower_fd is None:
-                yield FileChange(kind=ChangeKind.CREATE, place=place, after=after)
-                yield from self._folder(fd, None, child, "", whole=False)
+                change = FileChange(kind=ChangeKind.CREATE, place=place, after=after)
+                if self._edits is not None:
+                    if self._edits.is_left_alone(pair, fd):
+                        return
+                    change = self._edits.lost_folder(change, pair, upper, fd)
+                    trail = replace(trail, gone=change.host_edit is not None)
+                yield change
+                yield from self._folder(fd, None, (child, ""), trail, whole=False)
             elif not stat.S_ISDIR(lower.st_mode):
-                before, text = self._before(lower_fd, name, lower_child, judged=self._judges(place.path))
-                yield FileChange(
+                before, text = self._before(pair, judged=self._judges(place.path))
+                change = FileChange(
                     kind=ChangeKind.REPLACE, place=place, before=before, after=after, before_text=text
                 )
-                yield from self._folder(fd, None, child, "", whole=False)
+                if self._edits is not None:
+                    settled = self._edits.settled(change, pair, upper, same_xattrs=False)
+                    if settled is None:
+                        return
+                    change = settled
+                yield change
+                yield from self._folder(fd, None, (child, ""), trail, whole=False)
             else:
-                below = open_folder(lower_fd, name, lower)
+                below = open_folder(lower_fd, pair.name, lower)
                 before = stamp_of(lower)
+                trail = replace(trail, moved=trail.moved or redirected)
+                trail = self._trail_below(trail, child, lower, (below, fd))
                 if before != after or read_xattrs(below) != read_xattrs(fd, lend_mode=True):
-                    yield FileChange(kind=ChangeKind.ATTRIBUTES, place=place, before=before, after=after)
-                opaque = whole or (self._overlay and mark_of(self._root, fd, "opaque") == b"y")
-                yield from self._folder(fd, below, child, lower_child, whole=opaque)
+                    change = FileChange(kind=ChangeKind.ATTRIBUTES, place=place, before=before, after=after)
+                    yield from self._folder_change(change, replace(pair, trail=trail), upper, fd)
+                # one that was moved and moved back shows the host's own, also in a folder that was made anew
+                opaque = not redirected and (
+                    whole or (self._overlay and mark_of(self._root, fd, "opaque") == b"y")
+                )
+                yield from self._folder(fd, below, (child, pair.lower_path), trail, whole=opaque)
         finally:
             os.close(fd)
             if below is not None:
                 os.close(below)
 
-    def _leaf(self, pair: _Pair, upper: os.stat_result) -> FileChange | None:
+    def _trail_below(self, trail: Trail, path: str, lower: os.stat_result, fds: tuple[int, int]) -> Trail:
+        """Return what is known below a folder of both sides; `fds` are the host's and the layer's."""
+        if self._edits is None or trail.swapped is not None:
+            return trail
+        swapped = self._edits.swapped(path, lower, *fds)
+        return trail if swapped is None else replace(trail, swapped=swapped)
+
+    def _folder_change(
+        self, change: FileChange, pair: Pair, upper: os.stat_result, upper_fd: int
+    ) -> Iterator[FileChange]:
+        if self._edits is None:
+            yield change
+        elif (settled := self._edits.settled_folder(change, pair, upper, upper_fd)) is not None:
+            yield settled
+
+    def _leaf(self, pair: Pair, upper: os.stat_result) -> FileChange | None:
         """Compare one entry that is no folder; None where it is just as on the host."""
         place = self._open.place(pair.path)
+        lower_name = pair.lower_name or pair.name
         judged = self._judges(place.path)
         after, after_text, xattrs, target = self._after(pair.upper_fd, pair.name, upper, judged=judged)
         hazards = self._hazards(pair.path, after, xattrs, target)
-        if upper.st_nlink > 1:
-            self._names[upper.st_ino] = self._names.get(upper.st_ino, 0) + 1
+        origin = origin_of(self._open, pair.upper_fd, pair.name, upper)
+        if origin is not None and origin not in self._linked and has_several_names(self._open, origin):
+            self._linked[origin] = pair.path
         if pair.lower is None or pair.lower_fd is None:
-            return FileChange(
+            change = FileChange(
                 kind=ChangeKind.CREATE, place=place, after=after, hazards=hazards, after_text=after_text
             )
-        before, before_text = self._before(pair.lower_fd, pair.name, pair.lower_path, judged=judged)
+            return self._settled(change, pair, upper, same_xattrs=False)
+        removal = None
+        if self._edits is not None and stat.S_ISDIR(pair.lower.st_mode):
+            removal = self._edits.removal(pair)
+        passing = None if removal is None else removal.passing
+        before, before_text = self._before(pair, judged=judged, passing=passing)
+        same_xattrs = False
         if before.type is not after.type:
             kind = ChangeKind.REPLACE
         else:
-            lower_fd = _open_if_needed(pair.lower_fd, pair.name, pair.lower, before)
+            lower_fd = _open_if_needed(pair.lower_fd, lower_name, pair.lower, before)
             try:
+                same_xattrs = lower_fd is None or read_xattrs(lower_fd) == xattrs
                 if not _same_content(lower_fd, (before, after), (pair.lower, upper)):
                     kind = ChangeKind.MODIFY
-                elif _same_attributes(lower_fd, (pair.lower, upper), xattrs):
+                elif same_xattrs and _same_attributes(pair.lower, upper):
                     return None
                 else:
                     kind = ChangeKind.ATTRIBUTES
@@ -234,74 +306,49 @@ class _Lister:
             before_text=before_text,
             after_text=after_text,
         )
-        if self._overlay and kind is not ChangeKind.REPLACE and pair.lower.st_nlink > 1:
-            self._linked[pair.lower.st_ino] = (upper.st_ino, upper.st_nlink, change, pair.lower_path)
-        return change
+        below = None if removal is None else removal.edit
+        return self._settled(change, pair, upper, same_xattrs=same_xattrs, below=below)
+
+    def _settled(
+        self,
+        change: FileChange,
+        pair: Pair,
+        upper: os.stat_result,
+        *,
+        same_xattrs: bool,
+        below: HostEdit | None = None,
+    ) -> FileChange | None:
+        if self._edits is None:
+            return change
+        return self._edits.settled(change, pair, upper, same_xattrs=same_xattrs, below=below)
 
     def _further_names(self) -> Iterator[FileChange]:
-        """List the names of a changed hard-linked host file that the layer itself does not hold.
-
-        An overlay with an index keeps hard links together: a write through one name shows at all of them.
-        """
-        groups = {
-            lower_ino: (change, lower_path)
-            for lower_ino, (ino, count, change, lower_path) in self._linked.items()
-            if count > self._names.get(ino, 0)
-        }
-        if not groups:
-            return
+        """List the names of changed hard-linked host files that the layer itself does not hold."""
         paths = PathMap(self._open.moved)
-        for lower_path, ino in paths_of_inodes(self._open.lower_fd, groups):
-            change, listed = groups[ino]
+        for lower_path, handle in host_names(self._open, self._linked):
             path = paths.to_merged(lower_path)
-            if lower_path == listed or not self._shows_host(path):
+            if not shows_host(self._open, path, lower_path):
                 continue
-            place = self._open.place(path)
-            judged = self._judges(place.path)
-            text = change.after_text
-            if (
-                judged
-                and text is None
-                and change.after is not None
-                and change.after.size_bytes <= self._limit
-            ):
-                text = self._text_of(os.fsdecode(path_bytes(change.place.path)))
-            yield replace(
-                change,
-                place=place,
-                before_text=change.before_text if judged else None,
-                after_text=text if judged else None,
-            )
-
-    def _shows_host(self, path: str) -> bool:
-        """Say whether the merged view still shows at `path` what the host has, untouched by the layer."""
-        fd = os.dup(self._open.upper_fd)
-        try:
-            for part in path.split("/"):
-                try:
-                    status = os.stat(part, dir_fd=fd, follow_symlinks=False)
-                except FileNotFoundError:
-                    return True
-                if not stat.S_ISDIR(status.st_mode):
-                    return False
-                below = open_folder(fd, part, status, lend_mode=True)
-                os.close(fd)
-                fd = below
-                if mark_of(self._root, fd, "opaque") == b"y":
-                    return False
-        finally:
-            os.close(fd)
-        return False
-
-    def _text_of(self, path: str) -> str | None:
-        folder, _, name = path.rpartition("/")
-        parent = open_beneath(self._open.upper_fd, folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            return self._after(
-                parent, name, os.stat(name, dir_fd=parent, follow_symlinks=False), judged=True
-            )[1]
-        finally:
-            os.close(parent)
+            with ExitStack() as stack:
+                folder, _, name = self._linked[handle].rpartition("/")
+                upper_fd = open_beneath(self._open.upper_fd, folder, os.O_RDONLY | os.O_DIRECTORY)
+                stack.callback(os.close, upper_fd)
+                lower_folder, _, lower_name = lower_path.rpartition("/")
+                lower_fd = open_beneath(self._open.lower_fd, lower_folder, os.O_RDONLY | os.O_DIRECTORY)
+                stack.callback(os.close, lower_fd)
+                pair = Pair(
+                    name=name,
+                    path=path,
+                    lower_path=lower_path,
+                    upper_fd=upper_fd,
+                    lower_fd=lower_fd,
+                    lower=os.stat(lower_name, dir_fd=lower_fd, follow_symlinks=False),
+                    lower_name=lower_name,
+                    trail=Trail(),
+                )
+                change = self._leaf(pair, os.stat(name, dir_fd=upper_fd, follow_symlinks=False))
+            if change is not None:
+                yield change
 
     def _after(
         self, upper_fd: int, name: str, upper: os.stat_result, *, judged: bool
@@ -326,9 +373,13 @@ class _Lister:
         return stamp_of(upper, digest=digest), _text(data) if judged else None, xattrs, ""
 
     def _before(
-        self, lower_fd: int, name: str, lower_child: str, *, judged: bool
+        self, pair: Pair, *, judged: bool, passing: Visit | None = None
     ) -> tuple[FileStamp, str | None]:
-        stamp = stamp_at(lower_fd, name, path=lower_child, leaving=self._leaving, whole=True)
+        lower_fd, name = pair.lower_fd, pair.lower_name or pair.name
+        assert lower_fd is not None
+        stamp = stamp_at(
+            lower_fd, name, path=pair.lower_path, leaving=self._leaving, whole=True, passing=passing
+        )
         if not judged or stamp.type is not FileType.FILE or not 0 < stamp.size_bytes <= self._limit:
             return stamp, "" if judged and stamp.type is FileType.FILE and stamp.size_bytes == 0 else None
         status = os.stat(name, dir_fd=lower_fd, follow_symlinks=False)
@@ -386,17 +437,15 @@ def _same_content(
         return True
     if lower_fd is None:
         return False  # it may not be read, so that it is the same cannot be told
-    return (before.digest or digest_of(lower_fd, lower)) == after.digest
+    if before.digest.startswith(FACTS_PREFIX):
+        return digest_of(lower_fd, lower) == after.digest
+    return before.digest == after.digest
 
 
-def _same_attributes(
-    lower_fd: int | None, statuses: tuple[os.stat_result, os.stat_result], xattrs: dict[str, bytes]
-) -> bool:
-    lower, upper = statuses
-    same = (lower.st_mode, lower.st_uid, lower.st_gid, lower.st_mtime_ns) == (
+def _same_attributes(lower: os.stat_result, upper: os.stat_result) -> bool:
+    return (lower.st_mode, lower.st_uid, lower.st_gid, lower.st_mtime_ns) == (
         upper.st_mode,
         upper.st_uid,
         upper.st_gid,
         upper.st_mtime_ns,
     )
-    return same and (lower_fd is None or read_xattrs(lower_fd) == xattrs)

@@ -2,17 +2,18 @@
 
 `prepare` copies what is new into stage folders and makes the log durable; `apply` takes the visible steps;
 `recover` ends whatever a crash left: with a log the merge is finished, or taken back where it cannot be;
-without one nothing was visible and what was staged is dropped.
+without one nothing was visible and what was staged is dropped. What a finished merge replaced is kept for an
+undo (`keeping`), once its outcome is durable.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
-from interlock.model.effects import FileStamp, FileType
 from interlock.model.errors import IntegrityError, StuckError
-from interlock.model.places import Place, path_text
-from interlock.staging.copying import copy_file, copy_symlink, set_attributes
+from interlock.model.places import path_text
 from interlock.staging.errors import ConflictError, MergeFailedError
+from interlock.staging.filling import Filler
 from interlock.staging.journal import (
     FINISHED,
     ROLLED_BACK,
@@ -21,20 +22,22 @@ from interlock.staging.journal import (
     locked,
     stage_path,
 )
+from interlock.staging.keeping import KEEP_BYTES, Made, keep, made_at, want_kept
 from interlock.staging.merge_plan import MergePlan, StageItem
-from interlock.staging.stamps import host_digest, read_xattrs, stamp_of, type_of
+from interlock.staging.stamps import read_xattrs
 from interlock.staging.stepping import MOVED, NEW, OLD, Steps
-from interlock.staging.syscalls import open_beneath, syncfs
+from interlock.staging.syscalls import syncfs
 from interlock.staging.wal import Put, Wal, WalRoot
 
 NOTHING = "none"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def prepare(plan: MergePlan, journal: str) -> None:
+def prepare(plan: MergePlan, journal: str, *, keep_bytes: int = KEEP_BYTES) -> None:
     """Copy what is released beside its target and make the intent durable; nothing is visible yet.
 
-    Takes: `journal`, the run's own folder for this, made where it is missing.
+    Takes: `journal`, the run's own folder for this, made where it is missing; `keep_bytes`, how much of what
+    is replaced or removed may be kept for an undo in the folder `undo` beside the journal, 0 for nothing.
     Raises: MergeFailedError, where the copy cannot be made (what was staged is gone again); IntegrityError,
     where the staged copy is not what was listed; StuckError, where an earlier merge is not ended.
     """
@@ -44,12 +47,11 @@ def prepare(plan: MergePlan, journal: str) -> None:
                 raise AssertionError("the folder was just made")
             if held.read_wal() is not None and held.read_outcome() not in (FINISHED, ROLLED_BACK):
                 raise StuckError("an earlier merge of this run is not ended", hint="run recover first")
-            held.clean()
+            _conclude(held)
             try:
-                _stage(plan, held)
+                _stage(plan, held, keep_bytes)
             except (OSError, IntegrityError, ConflictError):
-                held.clean()
-                held.write_outcome(ROLLED_BACK)
+                _forsake(held)
                 raise
     except OSError as error:
         raise MergeFailedError(
@@ -85,7 +87,8 @@ def recover(journal: str) -> str:
                 return NOTHING
             outcome = held.read_outcome()
             if outcome in (FINISHED, ROLLED_BACK):
-                held.clean()
+                with suppress(OSError):  # garbage alone; `forget` tries again, and says so
+                    _conclude(held)
                 return outcome
             wal = held.read_wal()
             if wal is None:
@@ -120,7 +123,7 @@ def forget(journal: str) -> None:
             return
         if held.read_wal() is not None and held.read_outcome() not in (FINISHED, ROLLED_BACK):
             raise StuckError("the merge is not ended", hint="run recover first")
-        held.clean()
+        _conclude(held)
         held.clear()
 
 
@@ -140,7 +143,36 @@ def _finish(held: Journal, wal: Wal) -> None:
             f"the merge failed and was taken back: {_said(error)}",
             hint="mend what the message names, then apply the run again",
         ) from error
-    held.write_outcome(FINISHED)
+    try:
+        held.write_outcome(FINISHED)
+    except OSError as error:
+        raise StuckError(
+            f"everything is merged, but that could not be written down: {_said(error)}",
+            hint="mend what the message names, then run recover",
+        ) from error
+    # The merge is done: what fails from here on leaves garbage, which the next recovery removes.
+    with suppress(OSError):
+        _conclude(held)
+
+
+def _forsake(held: Journal) -> None:
+    """Drop a merge that could not be prepared, so that no recovery takes it up."""
+    try:
+        held.drop_wal()
+    except OSError as error:
+        raise StuckError(
+            f"the merge could not be prepared, and its log could not be removed: {_said(error)}",
+            hint="mend what the message names, then run recover: it may finish the merge",
+        ) from error
+    with suppress(OSError):  # what stays is garbage, and the next recovery removes it
+        held.clean()
+        held.write_outcome(ROLLED_BACK)
+
+
+def _conclude(held: Journal) -> None:
+    """Keep what an ended merge replaced, where that is wanted, and remove the rest. May be repeated."""
+    if held.read_outcome() == FINISHED:
+        keep(held)
     held.clean()
 
 
@@ -159,10 +191,11 @@ def _take_back(held: Journal, wal: Wal) -> None:
             f"the merge failed and could not be taken back yet: {_said(error)}",
             hint="mend what the message names, then run recover",
         ) from error
-    held.clean()
+    with suppress(OSError):
+        held.clean()
 
 
-def _stage(plan: MergePlan, held: Journal) -> None:
+def _stage(plan: MergePlan, held: Journal, keep_bytes: int) -> None:
     """Fill the stage folders, make them durable, then write the log."""
     used = sorted(
         {put.root for put in plan.puts}
@@ -179,9 +212,15 @@ def _stage(plan: MergePlan, held: Journal) -> None:
         }
         held.begin([stages[root] for root in used])
         inos: dict[tuple[int, str], int] = {}
+        made: list[Made] = []
         for root in used:
             items = [item for item in plan.items if item.root == root]
-            _fill(plan, root, items, (stages[root], lower_fds[root]), inos)
+            for one in _fill(plan, root, items, (stages[root], lower_fds[root])):
+                inos[(root, one.path)] = one.ino
+                if keep_bytes > 0:
+                    made.append(replace(one, root=numbers[root]))
+        if keep_bytes > 0:
+            want_kept(held, keep_bytes, made)
         held.write_wal(_wal_of(plan, used, stages, lower_fds, inos))
     finally:
         for fd in lower_fds.values():
@@ -193,8 +232,8 @@ def _fill(
     root: int,
     items: list[StageItem],
     where: tuple[str, int],
-    inos: dict[tuple[int, str], int],
-) -> None:
+) -> list[Made]:
+    """Fill the stage folder of one root, and return what is in it now."""
     stage, lower_fd = where
     parent = os.open(os.path.dirname(stage), _FOLDER)
     try:
@@ -213,101 +252,21 @@ def _fill(
         new_fd = os.open(NEW, _FOLDER, dir_fd=stage_fd)
         upper_fd = os.open(plan.roots[root].upper, _FOLDER | os.O_NOFOLLOW)
         try:
-            filler = _Filler(plan.roots[root].name, new_fd, upper_fd, lower_fd)
-            for item in items:
-                filler.add(item)
-            filler.finish_folders()
-            for item in items:
-                if "/" not in item.path:
-                    status = os.stat(item.path, dir_fd=new_fd, follow_symlinks=False)
-                    inos[(root, item.path)] = status.st_ino
+            filler = Filler(plan.roots[root].name, new_fd, upper_fd, lower_fd)
+            try:
+                for item in items:
+                    filler.add(item)
+                filler.finish_folders()
+            finally:
+                filler.close()
+            made = [made_at(new_fd, root, item.path, item.after) for item in items]
         finally:
             os.close(upper_fd)
             os.close(new_fd)
         syncfs(stage_fd)
     finally:
         os.close(stage_fd)
-
-
-class _Filler:
-    """Copies the items of one root into its stage folder, checked against what was listed."""
-
-    def __init__(self, name: str, new_fd: int, upper_fd: int, lower_fd: int) -> None:
-        self._name = name
-        self._new, self._upper, self._lower = new_fd, upper_fd, lower_fd
-        self._links: dict[int, str] = {}
-        self._folders: list[StageItem] = []
-
-    def add(self, item: StageItem) -> None:
-        if item.host_link is not None and self._link_host(item, item.host_link):
-            return
-        folder, _, name = item.upper_path.rpartition("/")
-        fd = open_beneath(self._upper, folder, os.O_PATH | os.O_DIRECTORY)
-        try:
-            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            kind = type_of(status)
-            found = stamp_of(status)
-            if kind is FileType.SYMLINK:
-                target = copy_symlink(fd, name, status, self._new, item.path)
-                found = stamp_of(status, link_target=target)
-            elif kind is FileType.DIRECTORY:
-                os.mkdir(item.path, 0o700, dir_fd=self._new)
-                self._folders.append(item)
-            elif kind is FileType.FILE:
-                earlier = self._links.get(status.st_ino)
-                if earlier is not None:
-                    os.link(
-                        earlier, item.path, src_dir_fd=self._new, dst_dir_fd=self._new, follow_symlinks=False
-                    )
-                    return
-                digest = copy_file(fd, name, status, self._new, item.path, lend_mode=True)
-                found = stamp_of(status, digest=digest)
-                if status.st_nlink > 1:
-                    self._links[status.st_ino] = item.path
-            self._match(item, found)
-        finally:
-            os.close(fd)
-
-    def finish_folders(self) -> None:
-        """Give the staged folders their attributes, now that nothing more goes into them."""
-        for item in reversed(self._folders):
-            source = open_beneath(self._upper, item.upper_path, os.O_PATH | os.O_DIRECTORY)
-            try:
-                target = os.open(item.path, _FOLDER | os.O_NOFOLLOW, dir_fd=self._new)
-                try:
-                    set_attributes(
-                        target, os.fstat(source), read_xattrs(f"/proc/self/fd/{source}", lend_mode=True)
-                    )
-                finally:
-                    os.close(target)
-            finally:
-                os.close(source)
-
-    def _link_host(self, item: StageItem, host_path: str) -> bool:
-        """Make the item another name of a host file; False where that cannot be, and a copy must do."""
-        folder, _, name = host_path.rpartition("/")
-        try:
-            fd = open_beneath(self._lower, folder, os.O_PATH | os.O_DIRECTORY)
-        except OSError:
-            return False
-        try:
-            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if type_of(status) is not FileType.FILE or host_digest(fd, name, status) != item.after.digest:
-                return False
-            os.link(name, item.path, src_dir_fd=fd, dst_dir_fd=self._new, follow_symlinks=False)
-        except OSError:
-            return False
-        finally:
-            os.close(fd)
-        return True
-
-    def _match(self, item: StageItem, found: FileStamp) -> None:
-        if found != item.after:
-            place = Place(root=self._name, path=path_text(os.fsencode(item.upper_path)))
-            raise IntegrityError(
-                f"the staged copy of `{place}` is not what was listed",
-                hint="something still writes to it; list the changes again",
-            )
+    return made
 
 
 def _wal_of(

@@ -1,8 +1,10 @@
 """The plan of a merge: the steps that turn the host's folders into what was released."""
 
+import errno
 import os
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from interlock.model.dependencies import PathMap, host_path, unmet
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
@@ -10,7 +12,15 @@ from interlock.model.errors import InputError, IntegrityError
 from interlock.model.places import Place, path_bytes
 from interlock.staging.errors import ConflictError
 from interlock.staging.layers import OpenRoot, opened
-from interlock.staging.merge_plan import MergePlan, PlannedPut, StageItem
+from interlock.staging.linked import Handle, handle_at, host_names, origin_of, shows_host
+from interlock.staging.merge_plan import (
+    MergePlan,
+    PlannedPut,
+    StageItem,
+    Substitute,
+    substituted,
+    takes_substitute,
+)
 from interlock.staging.roots import StagedRoot
 from interlock.staging.stamps import before_stamp, open_folder, paths_of_inodes, read_xattrs
 from interlock.staging.syscalls import open_beneath
@@ -20,15 +30,21 @@ _SPECIAL = (FileType.FIFO, FileType.SOCKET, FileType.CHARACTER_DEVICE, FileType.
 
 
 def plan(
-    roots: Sequence[StagedRoot], changes: Sequence[FileChange], released: Collection[FileChange | Place]
+    roots: Sequence[StagedRoot],
+    changes: Sequence[FileChange],
+    released: Collection[FileChange | Place],
+    substitutes: Mapping[Place, Substitute] | None = None,
 ) -> MergePlan:
     """Plan the merge of the released changes and check that the host still is as it was listed.
 
     Takes: `changes`, the complete listings of the roots, in their order; `released`, some of them, as
-    changes or as places (a place stands for every change there).
-    Raises: InputError, where a released change cannot be merged without one that is not; ConflictError,
-    where the host differs from a `before`; IntegrityError where it cannot be read.
+    changes or as places (a place stands for every change there); `substitutes`, by place, what released files
+    hold instead of their staged bytes.
+    Raises: InputError, where a released change cannot be merged without one that is not, or a substitute
+    is for no released file; ConflictError, where the host differs from a `before`; IntegrityError where it
+    cannot be read.
     """
+    instead = substitutes or {}
     chosen = _chosen(changes, released)
     missing = unmet(changes, chosen)
     if missing:
@@ -39,7 +55,9 @@ def plan(
         more = f" (and {len(missing) - 5} more)" if len(missing) > 5 else ""
         raise InputError(pairs + more, hint="release both, or refuse both")
     skipped = [i for i in sorted(chosen) if _is_special(changes[i])]
-    picked = [changes[i] for i in sorted(chosen) if not _is_special(changes[i])]
+    picked = [substituted(changes[i], instead) for i in sorted(chosen) if not _is_special(changes[i])]
+    for place in instead.keys() - {change.place for change in picked if takes_substitute(change)}:
+        raise InputError(f"`{place}` is no released file, so nothing can stand for its bytes")
     planners: list[_RootPlanner] = []
     for number, root in enumerate(roots):
         mine = [change for change in picked if change.place.root == root.name]
@@ -48,7 +66,7 @@ def plan(
         listed = [change for change in changes if change.place.root == root.name]
         try:
             with opened(root) as opened_root:
-                planners.append(_RootPlanner(opened_root, number, mine, listed))
+                planners.append(_RootPlanner(opened_root, number, mine, listed, instead))
         except OSError as error:
             raise IntegrityError(
                 f"root `{root.name}` cannot be read for the merge: {error.strerror}",
@@ -101,6 +119,7 @@ class _RootPlanner:
         number: int,
         changes: Sequence[FileChange],
         listed: Sequence[FileChange],
+        substitutes: Mapping[Place, Substitute],
     ) -> None:
         self._open = opened_root
         self._number = number
@@ -122,7 +141,9 @@ class _RootPlanner:
         }
         self._gone = {host_path(_path(c.place), self._map) for c in changes if c.kind is ChangeKind.DELETE}
         self._listed = listed
-        self._linked: dict[int, str] | None = None
+        self._substitutes = substitutes
+        self._linked: dict[Handle, str] | None = None
+        self._first: os.stat_result | None = None
         self.conflicts: list[Place] = []
         self.items: list[StageItem] = []
         self.takes: list[Take] = []
@@ -148,8 +169,13 @@ class _RootPlanner:
         if change.before is not None:
             whole = change.kind in (ChangeKind.DELETE, ChangeKind.REPLACE)
             try:
+                # before the content is read: an edit after that is found when the step compares with this
+                self._first = self._host_status(old)
                 current = before_stamp(self._lower, old, leaving=self._leaving, whole=whole)
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError as error:
+                # ESTALE: another file came to its place while it was read
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE):
+                    raise
                 current = None
             if current != change.before:
                 self.conflicts.append(change.place)
@@ -179,11 +205,11 @@ class _RootPlanner:
                 self._swap(change, path, old)
             case ChangeKind.ATTRIBUTES:
                 status = self._host_status(old)
-                if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                if not stat.S_ISDIR(status.st_mode) and status.st_nlink > 1:
                     # in place it would reach the file's other names, perhaps outside of the root
                     self._swap(change, path, old)
                 else:
-                    self._adjust(path, old)
+                    self._adjust(path, old, self._substitutes.get(change.place))
 
     def _create(self, change: FileChange, path: str) -> None:
         parent, _, name = path.rpartition("/")
@@ -211,7 +237,7 @@ class _RootPlanner:
     def _swap(self, change: FileChange, path: str, old: str) -> None:
         slot = self._slot("n")
         digest = change.before.digest if change.before is not None else ""
-        identity = self._identity(old, digest if change.kind is ChangeKind.REPLACE else "")
+        identity = self._identity(digest if change.kind is ChangeKind.REPLACE else "")
         self.puts.append(
             PlannedPut(root=self._number, path=path, slot=slot, ino=0, is_move=False, replaces=identity)
         )
@@ -223,13 +249,19 @@ class _RootPlanner:
             raise IntegrityError(f"the change at `{change.place}` says nothing of what is to be there")
         if change.after.type is FileType.DIRECTORY:
             self._units[path] = staged
-        elif change.after.type is FileType.FILE:
+        elif change.place not in self._substitutes:
             self._pending_links.append(len(self.items))
         upper_path = path
         if change.kind in (ChangeKind.MODIFY, ChangeKind.ATTRIBUTES):
             upper_path = self._upper_name(path)
         self.items.append(
-            StageItem(root=self._number, path=staged, upper_path=upper_path, after=change.after)
+            StageItem(
+                root=self._number,
+                path=staged,
+                upper_path=upper_path,
+                after=change.after,
+                instead=self._substitutes.get(change.place) if takes_substitute(change) else None,
+            )
         )
 
     def _upper_name(self, path: str) -> str:
@@ -237,24 +269,40 @@ class _RootPlanner:
         try:
             self._upper_status(path)
         except (FileNotFoundError, NotADirectoryError):
-            ino = self._host_status(host_path(path, self._map)).st_ino
-            return self._linked_names().get(ino, path)
+            folder, _, name = host_path(path, self._map).rpartition("/")
+            fd = open_beneath(self._lower, folder, os.O_PATH | os.O_DIRECTORY)
+            try:
+                handle = handle_at(fd, name)
+            finally:
+                os.close(fd)
+            return self._linked_names().get(handle, path) if handle is not None else path
         return path
 
-    def _linked_names(self) -> dict[int, str]:
+    def _linked_names(self) -> dict[Handle, str]:
+        """Return one place in the layer for each host file that it stands for at several names."""
         if self._linked is None:
             self._linked = {}
             for change in self._listed:
+                if change.after is None or change.after.type is FileType.DIRECTORY:
+                    continue
                 path = _path(change.place)
-                if change.kind not in (ChangeKind.MODIFY, ChangeKind.ATTRIBUTES):
-                    continue
-                try:
-                    self._upper_status(path)
-                    ino = self._host_status(PathMap(self._open.moved).to_lower(path)).st_ino
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                self._linked.setdefault(ino, path)
+                origin = self._origin(path)
+                if origin is not None:
+                    self._linked.setdefault(origin, path)
         return self._linked
+
+    def _origin(self, path: str) -> Handle | None:
+        folder, _, name = path.rpartition("/")
+        try:
+            fd = open_beneath(self._upper, folder, os.O_PATH | os.O_DIRECTORY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return origin_of(self._open, fd, name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        finally:
+            os.close(fd)
 
     def _touch_changed_folders(self, fd: int, path: str) -> None:
         """When all is released, give every folder the time that it has in the staged copy."""
@@ -278,7 +326,7 @@ class _RootPlanner:
     def _take(self, change: FileChange, old: str, *, is_move: bool) -> str:
         slot = self._slot("m" if is_move else "o")
         digest = change.before.digest if change.before is not None and not is_move else ""
-        identity = self._identity(old, digest)
+        identity = self._identity(digest)
         self.takes.append(Take(root=self._number, path=old, slot=slot, identity=identity, is_move=is_move))
         return slot
 
@@ -288,14 +336,23 @@ class _RootPlanner:
     def _touch(self, folder: str) -> None:
         self._touched[folder] = None
 
-    def _adjust(self, path: str, old: str) -> None:
+    def _adjust(self, path: str, old: str, instead: Substitute | None = None) -> None:
         host, upper = self._host_status(old), self._upper_status(path)
         symlink = stat.S_ISLNK(host.st_mode)
+        after = _attributes(upper, None if symlink else self._xattrs(path))
+        if instead is not None:
+            after = Attributes(
+                mode=instead.after.mode,
+                uid=instead.after.uid,
+                gid=instead.after.gid,
+                mtime_ns=host.st_mtime_ns,
+                xattrs=after.xattrs if instead.xattrs is None else _hexed(instead.xattrs),
+            )
         self._adjusted[path] = Adjust(
             root=self._number,
             path=path,
             ino=host.st_ino,
-            after=_attributes(upper, None if symlink else self._xattrs(path)),
+            after=after,
             before=_attributes(host, None if symlink else self._host_xattrs(old)),
         )
 
@@ -352,9 +409,14 @@ class _RootPlanner:
     def _link_to_host(self) -> None:
         """Find new files that are further names of a host file which itself stays."""
         wanted: dict[int, list[int]] = {}
+        origins: dict[Handle, int] = {}
         for index in self._pending_links:
-            status = self._upper_status(self.items[index].upper_path)
+            upper_path = self.items[index].upper_path
+            status = self._upper_status(upper_path)
             if status.st_nlink > 1:
+                origin = self._origin(upper_path) if status.st_ino not in wanted else None
+                if origin is not None:
+                    origins[origin] = status.st_ino
                 wanted.setdefault(status.st_ino, []).append(index)
         if not wanted:
             return
@@ -363,22 +425,27 @@ class _RootPlanner:
             old = self._map.to_lower(path)
             if change is not None and path not in self._adjusted:
                 continue
-            if change is None and not self._stays(path, old):
+            if change is None and not self._stays(path, path, old):
                 continue
-            for index in wanted[ino]:
-                item = self.items[index]
-                self.items[index] = StageItem(
-                    root=item.root,
-                    path=item.path,
-                    upper_path=item.upper_path,
-                    after=item.after,
-                    host_link=old,
-                )
+            self._link_items(wanted[ino], old)
+        for old, handle in host_names(self._open, origins):
+            # a name that the layer does not hold, of a host file which it knows by another name
+            path = self._map.to_merged(old)
+            items = wanted[origins[handle]]
+            upper_path = self.items[items[0]].upper_path
+            if self._stays(path, upper_path, old) and shows_host(self._open, path, old):
+                self._link_items(items, old)
 
-    def _stays(self, path: str, old: str) -> bool:
-        """Say whether a staged file without a released change is just the host's file."""
+    def _link_items(self, indexes: list[int], old: str) -> None:
+        for index in indexes:
+            self.items[index] = replace(self.items[index], host_link=old)
+
+    def _stays(self, path: str, upper_path: str, old: str) -> bool:
+        """Say whether a staged file, without a released change at `path`, is just the host's file."""
+        if path in self._changed or self._goes(old):
+            return False
         try:
-            host, upper = self._host_status(old), self._upper_status(path)
+            host, upper = self._host_status(old), self._upper_status(upper_path)
         except (FileNotFoundError, NotADirectoryError):
             return False
         same = (host.st_mode, host.st_uid, host.st_gid, host.st_size, host.st_mtime_ns) == (
@@ -388,10 +455,14 @@ class _RootPlanner:
             upper.st_size,
             upper.st_mtime_ns,
         )
-        return same and old not in self._gone
+        if not same or stat.S_ISLNK(host.st_mode):
+            return same
+        return self._xattrs(upper_path) == self._host_xattrs(old)
 
-    def _identity(self, old: str, digest: str) -> Identity:
-        status = self._host_status(old)
+    def _identity(self, digest: str) -> Identity:
+        """Return which file the change that is being added was listed against."""
+        status = self._first
+        assert status is not None
         return Identity(
             ino=status.st_ino,
             mode=status.st_mode,
@@ -464,5 +535,9 @@ def _attributes(status: os.stat_result, xattrs: dict[str, bytes] | None) -> Attr
         uid=status.st_uid,
         gid=status.st_gid,
         mtime_ns=status.st_mtime_ns,
-        xattrs=None if xattrs is None else {name: value.hex() for name, value in xattrs.items()},
+        xattrs=None if xattrs is None else _hexed(xattrs),
     )
+
+
+def _hexed(xattrs: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: value.hex() for name, value in xattrs.items()}

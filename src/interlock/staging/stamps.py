@@ -4,7 +4,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from interlock.model.effects import FileStamp, FileType
@@ -14,6 +14,7 @@ from interlock.staging.syscalls import open_beneath
 CHUNK_BYTES = 1 << 20
 DEPTH_LIMIT = 256
 """Folders nested deeper than this are refused: each level costs a descriptor."""
+FACTS_PREFIX = "stat:"
 BEFORE_DIGEST_LIMIT_BYTES = 64 << 20
 """Host files up to this size get a digest when they change: it is what finds a conflict later."""
 
@@ -30,10 +31,18 @@ _KEPT_SYSTEM_XATTRS = ("system.posix_acl_access", "system.posix_acl_default", "s
 CAPABILITY_XATTR = "security.capability"
 _ZEROS = bytes(CHUNK_BYTES)
 
+Visit = Callable[[str, os.stat_result], None]
+"""Called with the path and the lstat of an entry that is come by."""
+
 
 def type_of(status: os.stat_result) -> FileType:
     """Return the file's type."""
-    return _TYPES[stat.S_IFMT(status.st_mode)]
+    return type_of_mode(status.st_mode)
+
+
+def type_of_mode(mode: int) -> FileType:
+    """Return the type that a whole mode holds."""
+    return _TYPES[stat.S_IFMT(mode)]
 
 
 def stamp_of(status: os.stat_result, *, digest: str = "", link_target: str = "") -> FileStamp:
@@ -183,12 +192,18 @@ def extents(fd: int, status: os.stat_result) -> list[tuple[int, int, bool]]:
 
 
 def tree_digest(
-    dir_fd: int, name: str, status: os.stat_result, *, path: str = "", leaving: frozenset[str] = frozenset()
+    dir_fd: int,
+    name: str,
+    status: os.stat_result,
+    *,
+    path: str = "",
+    leaving: frozenset[str] = frozenset(),
+    passing: Visit | None = None,
 ) -> tuple[int, str]:
     """Return how many entries lie below a folder, and a digest over what each of them is.
 
     Takes: `path`, the folder's path as `leaving` writes paths; `leaving`, folders that move out of it and
-    are not counted.
+    are not counted; `passing`, told of each entry that is counted.
     Holds: no file is opened; a folder's own times and size do not count: they change when an entry leaves.
     """
     digest = hashlib.sha256()
@@ -205,6 +220,8 @@ def tree_digest(
                     continue
                 status = os.stat(child, dir_fd=fd, follow_symlinks=False)
                 count += 1
+                if passing is not None:
+                    passing(child_at, status)
                 is_folder = stat.S_ISDIR(status.st_mode)
                 times = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
                 facts = f"{status.st_mode} {status.st_uid} {status.st_gid} {times[0]} {times[1]}".encode()
@@ -235,8 +252,8 @@ def before_stamp(dir_fd: int, path: str, *, leaving: frozenset[str] = frozenset(
     """Read what the host has at a path below `dir_fd` now.
 
     Takes: `whole`, whether a folder stands for everything below it (it is to go).
-    Returns: the stamp; a file's digest is there up to `BEFORE_DIGEST_LIMIT_BYTES` and where it may be
-    read; with `whole`, a folder's `size_bytes` is the number of entries below and `digest` is over them.
+    Returns: the stamp, a file's digest as `host_digest` has it; with `whole`, a folder's `size_bytes` is the
+    number of entries below and `digest` is over them.
     Raises: OSError; ENOENT where there is nothing.
     """
     parent, _, name = path.rpartition("/")
@@ -248,9 +265,15 @@ def before_stamp(dir_fd: int, path: str, *, leaving: frozenset[str] = frozenset(
 
 
 def stamp_at(
-    dir_fd: int, name: str, *, path: str = "", leaving: frozenset[str] = frozenset(), whole: bool
+    dir_fd: int,
+    name: str,
+    *,
+    path: str = "",
+    leaving: frozenset[str] = frozenset(),
+    whole: bool,
+    passing: Visit | None = None,
 ) -> FileStamp:
-    """Read the stamp of one entry of an open folder, as `before_stamp` does."""
+    """Read the stamp of one entry of an open folder, as `before_stamp` does; `passing` as `tree_digest` has it."""
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     kind = type_of(status)
     if kind is FileType.SYMLINK:
@@ -258,7 +281,7 @@ def stamp_at(
     if kind is FileType.FILE:
         return stamp_of(status, digest=host_digest(dir_fd, name, status))
     if kind is FileType.DIRECTORY and whole:
-        count, digest = tree_digest(dir_fd, name, status, path=path, leaving=leaving)
+        count, digest = tree_digest(dir_fd, name, status, path=path, leaving=leaving, passing=passing)
         return FileStamp(
             type=kind,
             mode=stat.S_IMODE(status.st_mode),
@@ -271,17 +294,26 @@ def stamp_at(
 
 
 def host_digest(dir_fd: int, name: str, status: os.stat_result) -> str:
-    """Return the digest of a host file, or "" where it is too large or may not be read."""
+    """Return the digest of a host file; of one that is too large or may not be read, one over its facts.
+
+    Returns: the latter as `stat:` and a hash over inode, size and time of the last write: it finds an edit, and is
+    never taken for a content's.
+    """
     if status.st_size > BEFORE_DIGEST_LIMIT_BYTES:
-        return ""
+        return _facts_digest(status)
     try:
         fd = open_file(dir_fd, name, status)
     except PermissionError:
-        return ""
+        return _facts_digest(status)
     try:
         return digest_of(fd, status)
     finally:
         os.close(fd)
+
+
+def _facts_digest(status: os.stat_result) -> str:
+    facts = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()
+    return FACTS_PREFIX + hashlib.sha256(facts).hexdigest()[:32]
 
 
 def paths_of_inodes(dir_fd: int, wanted: Collection[int], path: str = "") -> list[tuple[str, int]]:

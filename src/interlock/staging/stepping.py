@@ -8,7 +8,8 @@ adjustments, and the two borders are marked, so that an empty `moved` slot means
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from interlock.model.errors import StuckError
 from interlock.model.places import Place, path_text
@@ -20,6 +21,8 @@ from interlock.staging.wal import Adjust, Attributes, Identity, Put, Take, Wal, 
 
 NEW, OLD, MOVED = "new", "old", "moved"
 _PLACED, _ADJUSTED = "placed", "adjusted"
+MARKS = (_PLACED, _ADJUSTED)
+"""Folders in a stage folder that say which border all of its steps have passed."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_FLAG = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -32,13 +35,14 @@ class _OpenStage:
         self._fds: list[int] = []
         try:
             self.fd = self._open(root.lower, None)
-            found = os.fstat(self.fd)
-            if (found.st_dev, found.st_ino) != (root.device, root.ino):
+            self.stage = self._open(root.stage, None)
+            found, self.device = os.fstat(self.fd), os.fstat(self.stage).st_dev
+            # a device's number may be another one after a start of the machine; the two must share one
+            if (found.st_dev, found.st_ino) != (self.device, root.ino):
                 raise StuckError(
                     f"the folder of root `{root.name}` is another one than when the merge began",
                     hint="put the folder back to its path, then run recover again",
                 )
-            self.stage = self._open(root.stage, None)
             self.new, self.old, self.moved = (self._open(name, self.stage) for name in (NEW, OLD, MOVED))
         except BaseException:
             self.close()
@@ -144,7 +148,7 @@ class Steps:
             self._untake(take)
         self._border(lambda stage: None)
         for adjust in self._wal.restores:
-            self._adjust(adjust, adjust.after, strict=False)
+            self._adjust(adjust, adjust.after, strict=False, keeps_owner=True)
         self._sync()
 
     def _border(self, cross: Callable[[_OpenStage], None]) -> None:
@@ -155,8 +159,8 @@ class Steps:
     def _sync(self) -> None:
         devices: set[int] = set()
         for stage in self._stages:
-            if stage.root.device not in devices:
-                devices.add(stage.root.device)
+            if stage.device not in devices:
+                devices.add(stage.device)
                 syncfs(stage.fd)
 
     def _take(self, take: Take) -> None:
@@ -176,10 +180,7 @@ class Steps:
         if _ino(source, take.slot):
             folder, name = stage.at(take.path)
             self._rename(source, take.slot, folder, name)
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if found.st_mode ^ take.identity.mode == stat.S_IWUSR:
-                # a crash came between the lending of the write bit and its return
-                os.chmod(name, stat.S_IMODE(take.identity.mode), dir_fd=folder)
+            _return_write(folder, name, take.identity)
 
     def _put(self, put: Put) -> None:
         stage = self._stages[put.root]
@@ -201,8 +202,14 @@ class Steps:
             return
         source = stage.moved if put.is_move else stage.new
         if not _ino(source, put.slot):
-            folder, name = stage.at(put.path)
-            self._expect(stage, put, folder, name)
+            try:
+                folder, name = stage.at(put.path)
+                found = _ino(folder, name)
+            except (FileNotFoundError, NotADirectoryError):
+                found = 0
+            if not found and not put.is_move:
+                return  # what was put is gone already
+            self._expect(stage, put, found)
             self._rename(folder, name, source, put.slot)
 
     def _swap(self, put: Put, replaces: Identity) -> None:
@@ -232,16 +239,27 @@ class Steps:
         if not aside and not was_put:
             return  # before the path is looked up: what leads there may not be in place either
         folder, name = stage.at(put.path)
+        there = _ino(folder, name)
+        if was_put and not there:
+            # what was put was moved away: the old one just goes back
+            self._rename(stage.old if aside else stage.new, put.slot, folder, name)
+            return
         if was_put:
-            self._expect(stage, put, folder, name)
+            if put.replaces is not None and there == put.replaces.ino and not aside:
+                return
+            self._expect(stage, put, there)
             if not aside:
                 _renamed(stage.new, put.slot, folder, name, RENAME_EXCHANGE)
+                if put.replaces is not None:
+                    _return_write(folder, name, put.replaces)
                 return
             self._rename(folder, name, stage.new, put.slot)
         if aside:
             self._rename(stage.old, put.slot, folder, name)
 
-    def _adjust(self, adjust: Adjust, attributes: Attributes, *, strict: bool) -> None:
+    def _adjust(
+        self, adjust: Adjust, attributes: Attributes, *, strict: bool, keeps_owner: bool = False
+    ) -> None:
         stage = self._stages[adjust.root]
         try:
             folder, name = stage.at(adjust.path)
@@ -254,7 +272,12 @@ class Steps:
             if strict:
                 raise _conflict(stage.place(adjust.path))
             return
-        owner = (attributes.uid, attributes.gid)
+        owner = (found.st_uid, found.st_gid) if keeps_owner else (attributes.uid, attributes.gid)
+        if keeps_owner and (stat.S_IMODE(found.st_mode), found.st_mtime_ns) == (
+            attributes.mode,
+            attributes.mtime_ns,
+        ):
+            return  # nothing to do, and perhaps no right to do it
         times_ns = (found.st_atime_ns, attributes.mtime_ns)
         if stat.S_ISLNK(found.st_mode):
             set_symlink_attributes(folder, name, owner=owner, times_ns=times_ns)
@@ -296,8 +319,8 @@ class Steps:
             raise _conflict(self._stages[number].place(path))
 
     @staticmethod
-    def _expect(stage: _OpenStage, put: Put, folder: int, name: str) -> None:
-        if _ino(folder, name) != put.ino:
+    def _expect(stage: _OpenStage, put: Put, found: int) -> None:
+        if found != put.ino:
             raise StuckError(
                 f"`{stage.place(put.path)}` was changed by another process while it was merged",
                 hint="its old content is kept in the run's folder: move the new file away, then run recover",
@@ -327,21 +350,36 @@ def _renamed(source_fd: int, source: str, target_fd: int, target: str, flags: in
 
 
 def _rename_lending(source_fd: int, source: str, target_fd: int, target: str, flags: int) -> None:
-    """Rename a folder that its owner may not write to: a new parent is written into the folder itself."""
-    status = os.stat(source, dir_fd=source_fd, follow_symlinks=False)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & stat.S_IWUSR:
+    """Rename folders that their owner may not write to: a new parent is written into the folder itself."""
+    with ExitStack() as stack:
+        stack.enter_context(_lent_write(source_fd, source))
+        if flags & RENAME_EXCHANGE:
+            stack.enter_context(_lent_write(target_fd, target))
         renameat2(source_fd, source, target_fd, target, flags)
+
+
+@contextmanager
+def _lent_write(dir_fd: int, name: str) -> Iterator[None]:
+    status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & stat.S_IWUSR:
+        yield
         return
-    pin = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source_fd)
+    pin = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         mode = stat.S_IMODE(status.st_mode)
         os.chmod(f"/proc/self/fd/{pin}", mode | stat.S_IWUSR)
         try:
-            renameat2(source_fd, source, target_fd, target, flags)
+            yield
         finally:
             os.chmod(f"/proc/self/fd/{pin}", mode)
     finally:
         os.close(pin)
+
+
+def _return_write(dir_fd: int, name: str, identity: Identity) -> None:
+    """Give a folder its own mode where a crash came between the lending of the write bit and its return."""
+    if os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode ^ identity.mode == stat.S_IWUSR:
+        os.chmod(name, stat.S_IMODE(identity.mode), dir_fd=dir_fd)
 
 
 def _lend_write(dir_fd: int) -> None:

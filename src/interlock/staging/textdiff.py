@@ -1,25 +1,27 @@
 """The text of one change for the review: a unified diff, safe for a terminal, bounded."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.errors import IntegrityError
-from interlock.model.places import path_bytes
+from interlock.staging.hunks import TEXT_LIMIT_BYTES, text_hunks
 from interlock.staging.roots import StagedRoot
-from interlock.staging.stamps import open_file
-from interlock.staging.syscalls import open_beneath
+from interlock.staging.sides import read_host, read_staged
 
+SHOWN_LIMIT_BYTES = 64 << 10
+"""About the longest text of one change."""
 LINE_LIMIT = 400
 """Longer lines are cut in the diff; the whole text counts for what is merged."""
 
 
-def unified_diff(root: StagedRoot, change: FileChange, *, limit_bytes: int = 65536) -> str:
+def unified_diff(root: StagedRoot, change: FileChange, *, limit_bytes: int = TEXT_LIMIT_BYTES) -> str:
     """Return what a change does, as lines of text.
 
-    Takes: `limit_bytes`, the largest file that is compared line by line, and about the longest answer.
-    Returns: lines ended by a newline; a text file's unified diff; else what each side is, with size and
-    digest. Control characters and what is not UTF-8 are escaped, so nothing in a file can steer a terminal.
+    Takes: `limit_bytes`, the largest file that is compared line by line; the answer is about as long at most,
+    and at most about `SHOWN_LIMIT_BYTES`.
+    Returns: lines ended by a newline; a text file's unified diff, with the hunks that `hunks_of` numbers; else
+    what each side is, with size and digest. Control characters and what is not UTF-8 are escaped, so nothing in
+    a file can steer a terminal.
     Raises: IntegrityError, where a side cannot be read.
     """
     head = _head(change)
@@ -31,14 +33,29 @@ def unified_diff(root: StagedRoot, change: FileChange, *, limit_bytes: int = 655
         ) from error
     if before is None or after is None or (before == after):
         return _cut(head, limit_bytes)
-    old, new = _lines(before), _lines(after)
-    import difflib  # slow to load, and only a review needs it
+    return compared(change, before, after, head=head, limit_bytes=limit_bytes)
 
+
+def compared(
+    change: FileChange,
+    before: bytes,
+    after: bytes,
+    *,
+    head: Sequence[str],
+    limit_bytes: int = SHOWN_LIMIT_BYTES,
+) -> str:
+    """Return the unified diff of two texts of one place, safe to show and cut as `unified_diff`'s.
+
+    Takes: UTF-8; `head`, lines to stand before it.
+    """
     name = change.place.path
     old_name = f"a/{change.source.path if change.source else name}" if change.before else "/dev/null"
     new_name = f"b/{name}" if change.after else "/dev/null"
-    body = difflib.unified_diff(old, new, old_name, new_name, lineterm="")
-    return _cut([*head, *body], limit_bytes)
+    lines = [*head, f"--- {old_name}", f"+++ {new_name}"]
+    for hunk in text_hunks(before, after):
+        lines.append(hunk.header)
+        lines.extend(hunk.lines)
+    return _cut(lines, limit_bytes)
 
 
 def _head(change: FileChange) -> list[str]:
@@ -58,7 +75,7 @@ def _described(stamp: FileStamp, *, gone: bool) -> str:
     words = [stamp.type.value, f"mode {stamp.mode:04o}", f"owner {stamp.uid}:{stamp.gid}"]
     if stamp.type is FileType.FILE:
         words.append(f"{stamp.size_bytes} bytes")
-        if stamp.digest:
+        if stamp.digest and not stamp.digest.startswith("stat:"):
             words.append(f"sha256 {stamp.digest}")
     if stamp.type is FileType.DIRECTORY and gone:
         words.append(f"with {stamp.size_bytes} entries below")
@@ -67,61 +84,38 @@ def _described(stamp: FileStamp, *, gone: bool) -> str:
     return ", ".join(words)
 
 
-def _sides(root: StagedRoot, change: FileChange, limit_bytes: int) -> tuple[str | None, str | None]:
-    """Return both sides as text; "" for a side without a file, None where a side is no short text."""
-    sides: list[str | None] = []
-    for stamp, folder, place, known in (
-        (change.before, root.lower, change.source or change.place, change.before_text),
-        (change.after, root.upper, change.place, change.after_text),
+def _sides(root: StagedRoot, change: FileChange, limit_bytes: int) -> tuple[bytes | None, bytes | None]:
+    """Return both sides; `b""` for a side without a file, None where a side is no short text."""
+    sides: list[bytes | None] = []
+    for stamp, read, known in (
+        (change.before, read_host, change.before_text),
+        (change.after, read_staged, change.after_text),
     ):
         if stamp is None:
-            sides.append("")
+            sides.append(b"")
         elif stamp.type is not FileType.FILE or stamp.size_bytes > limit_bytes:
             sides.append(None)
         elif known is not None:
-            sides.append(known)
+            sides.append(known.encode())
         else:
-            sides.append(_read(folder, os.fsdecode(path_bytes(place.path)), limit_bytes))
+            sides.append(as_text(read(root, change, limit_bytes).data))
     return sides[0], sides[1]
 
 
-def _read(folder: str, path: str, limit_bytes: int) -> str | None:
-    parent, _, name = path.rpartition("/")
-    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fd = open_beneath(top, parent, os.O_PATH | os.O_DIRECTORY)
-    finally:
-        os.close(top)
-    try:
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        file = open_file(fd, name, status, lend_mode=False)
-    finally:
-        os.close(fd)
-    try:
-        data = os.pread(file, limit_bytes, 0)
-    finally:
-        os.close(file)
+def as_text(data: bytes) -> bytes | None:
+    """Return the bytes where they are a text (UTF-8 without NUL), else None."""
     if b"\0" in data:
         return None
     try:
-        return data.decode("utf-8")
+        data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def _lines(text: str) -> list[str]:
-    """Split at newlines alone, and mark a last line without one, as a diff is used to."""
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    else:
-        lines[-1] += "\n\\ No newline at end of file"
-    return lines
+    return data
 
 
 def _cut(lines: list[str], limit_bytes: int) -> str:
     out: list[str] = []
-    room = max(limit_bytes, 4096)
+    room = max(min(limit_bytes, SHOWN_LIMIT_BYTES), 4096)
     for line in _escaped(lines):
         room -= len(line) + 1
         if room < 0:

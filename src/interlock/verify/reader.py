@@ -59,7 +59,8 @@ def _last_head(bundle: Bundle) -> int:
     for name in bundle.segments("sigs/"):
         with bundle.open(name) as file:
             while len(record := file.read(_HEAD_SIZE_BYTES)) == _HEAD_SIZE_BYTES:
-                last = int.from_bytes(record[:8], "big")
+                # a loss of power may leave zeros where the last heads were appended
+                last = int.from_bytes(record[:8], "big") or last
     return last
 
 

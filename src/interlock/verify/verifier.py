@@ -197,7 +197,11 @@ def _signed_heads(bundle: Bundle) -> Iterator[tuple[int, bytes]]:
         with bundle.open(name) as file:
             while len(record := file.read(_HEAD_SIZE_BYTES)) == _HEAD_SIZE_BYTES:
                 count = int.from_bytes(record[:8], "big")
-                if count and (count - 1) // SEGMENT_NODES != segment:
+                if not count:
+                    # Appended, and lost with the power: the length was kept, the bytes are zeros. What follows is
+                    # no evidence, as if it were cut off.
+                    return
+                if (count - 1) // SEGMENT_NODES != segment:
                     raise Flaw("signature-order", "a signed head lies in another segment's file")
                 yield count, record[8:]
 
