@@ -11,8 +11,8 @@ from tests.fakes.staged_tree import Snapshot, StagedTree, snapshot
 from interlock.model.errors import IntegrityError, StuckError
 from interlock.staging import ConflictError, MergeFailedError, apply, plan, prepare, recover
 
-DONE, REFUSED, STUCK, UNSOUND, RAW = 0, 10, 11, 12, 13
-"""How the process says that its merge ended: done; taken back or never begun; stuck; damaged; by a bare OSError."""
+DONE, REFUSED, STUCK, UNSOUND = 0, 10, 11, 12
+"""How the process says that its merge ended: done; taken back or never begun; unknown until recovery; damaged."""
 
 
 class Stand:
@@ -57,12 +57,10 @@ class Stand:
             run()
         except (ConflictError, MergeFailedError):
             return REFUSED
-        except StuckError:
-            return STUCK
+        except (StuckError, OSError):
+            return STUCK  # the runtime takes both so: neither says where the merge stands
         except IntegrityError:
             return UNSOUND
-        except OSError:
-            return RAW
         return DONE
 
     def count(self, calls: Iterable[str]) -> int:

@@ -163,7 +163,11 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         ),
         ev.IntentRecorded: st.just(ev.IntentRecorded(released=released)),
         ev.ScopeCommitted: st.just(ev.ScopeCommitted(applied=_files(state))),
-        ev.CommitFailed: st.builds(ev.CommitFailed, reason=st.just("EIO"), rolled_back=st.booleans()),
+        ev.CommitFailed: st.builds(
+            ev.CommitFailed,
+            reason=st.just("EIO"),
+            rolled_back=st.just(True) if Phase.INTENDED in (state.phase, state.living) else st.booleans(),
+        ),
         ev.ScopeDiscarded: st.just(ev.ScopeDiscarded()),
         ev.Interrupted: st.just(ev.Interrupted(trigger="stopped", detail="")),
         ev.Resumed: st.builds(

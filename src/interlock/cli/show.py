@@ -83,6 +83,10 @@ def _print(story: RunStory, *, everything: bool) -> None:
     if story.exited is not None:
         ended = f"signal {story.exited.signal}" if story.exited.signal else f"exit {story.exited.code}"
         print(f"{ink.strong('command')}   ended: {ended}")
+    from interlock.runtime.undoing import undone_line
+
+    if line := undone_line(story.folder):
+        print(f"{ink.strong('undone')}    {safe(line)}")
     for line in story.interruptions:
         print(ink.bad(f"stopped   {safe(line)}"))
     unique = list(dict.fromkeys(story.reads))

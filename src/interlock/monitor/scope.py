@@ -392,7 +392,12 @@ def view_restored(state: State, event: ev.ViewRestored) -> tuple[State, Commands
 
 
 def commit_failed(state: State, event: ev.CommitFailed) -> tuple[State, Commands]:
-    """Nothing was merged, or it is stuck between: then recovery ends it."""
+    """Nothing was merged, or it is stuck between: then recovery ends it.
+
+    Raises: ProtocolError, if a merge is said to be stuck whose intent is not on record.
+    """
+    if not event.rolled_back and Phase.INTENDED in (state.phase, state.living):
+        raise ProtocolError("no merge can be stuck before its intent is recorded")
     out = Writing(state)
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     state = changed(state, next_seq=out.seq)

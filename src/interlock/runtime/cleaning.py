@@ -143,6 +143,9 @@ def _of_run(
                     run_id=run_id, path=below, what=f"`{name}` of a closed run", size_bytes=_size(below)
                 )
         return
+    control = os.path.join(path, "control")
+    if os.path.lexists(control):
+        yield Leftover(run_id=run_id, path=control, what="the socket of a monitor that is gone", size_bytes=0)
     scratch = os.path.join(path, "scratch")
     if _has_entries(scratch):
         yield Leftover(

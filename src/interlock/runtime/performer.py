@@ -384,6 +384,8 @@ class Performer:
 
     def _prepare(self, effects: tuple[str, ...], blends: tuple[cmd.Blend, ...]) -> ev.CommitFailed | None:
         """Copy the released changes beside their targets, and write the log of the merge."""
+        from interlock.runtime import undoing
+
         wanted = set(effects)
         mixed = {blend.effect_id: blend for blend in blends}
         listed, released, substitutes = [], [], {}
@@ -409,9 +411,12 @@ class Performer:
                 return None
             plan = staging.plan(self.scope_roots, listed, released, substitutes)
             self.resolution.skipped = tuple(str(place) for place in plan.skipped)
-            staging.prepare(plan, self.journal)
+            staging.prepare(plan, self.journal, keep_bytes=undoing.room_bytes(self.folder))
         except (OSError, InterlockError) as error:
-            staging.recover(self.journal)
+            if staging.recover(self.journal) == "finished":
+                # Its log was written before the error, and could not be removed again.
+                self.merge_finished = True
+                return None
             return ev.CommitFailed(reason=self._why(error), rolled_back=True)
         return None
 
@@ -455,7 +460,8 @@ class Performer:
 
     def _rebase(self, effects: tuple[str, ...]) -> None:
         """What was just merged is the host's own from now on: what stays staged, or comes, is compared with that."""
-        if self.touches is None:
+        stays_open = self.state.living is not None or self.state.selection or self.state.blends
+        if self.touches is None or not stays_open:
             return
         wanted = set(effects)
         mixed = {blend.effect_id for blend in self.state.blends}

@@ -513,8 +513,14 @@ def _depth(path: str) -> int:
 
 
 def _status(dir_fd: int, path: str) -> os.stat_result:
+    """Raises: NotADirectoryError, also where a link stands in place of a folder on the way: nothing is below it."""
     parent, _, name = path.rpartition("/")
-    fd = open_beneath(dir_fd, parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        fd = open_beneath(dir_fd, parent, os.O_PATH | os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
     try:
         return os.stat(name or ".", dir_fd=fd, follow_symlinks=False)
     finally:
