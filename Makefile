@@ -4,7 +4,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 export PYTHON
-WORKERS ?= 2
+WORKERS ?= 4
+# Most tests wait more than they compute: more workers than processors.
 FLIPS ?= 100000
 
 .PHONY: help setup clients demo test check lint types imports docs bench crash soak fuzz generate clean
@@ -22,7 +23,7 @@ demo: setup ## see Interlock hold, refuse and prove, on a small example
 	@$(BIN)/interlock demo
 
 test: setup ## run the tests (without the slow ones)
-	@$(BIN)/pytest -n $(WORKERS) -m "not slow" -rs
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow" -rs
 
 check: lint types imports docs ## check style, types, the order of the rooms, and the docs
 
@@ -43,14 +44,15 @@ bench: setup ## measure against the bare command; writes build/bench.json
 	@scripts/bench
 
 crash: setup ## kill it at every step and see that it recovers
-	@$(BIN)/pytest -n $(WORKERS) tests/crash -rs
+	@$(BIN)/pytest -n 2 tests/crash -rs
 
 soak: setup ## run the slow tests
-	@$(BIN)/pytest -n $(WORKERS) -m slow -rs
+	@$(BIN)/pytest -n 2 -m slow -rs
 
 fuzz: setup ## flip FLIPS bits of sealed ledgers, then search for a decision that spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
-	@$(BIN)/pytest -n $(WORKERS) tests/differential tests/property -rs
+	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential -rs
+	@$(BIN)/pytest -n $(WORKERS) tests/property -rs
 
 generate: setup ## write the files that are made from tables in the source
 	@$(BIN)/python scripts/generate.py

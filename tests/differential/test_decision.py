@@ -1,6 +1,7 @@
 """The decision of `src` against the plain lines of `spec`, on generated policies and trajectories."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from interlock.policy.declaration import full_path
 from interlock.policy.executable import cues_of, named_by_base
 
 CORPUS = Path(__file__).parent / "corpus"
+EXAMPLES = int(os.environ.get("INTERLOCK_EXAMPLES", "600"))
+"""`make fuzz` takes more."""
 
 WORDS = [
     "make",
@@ -325,7 +328,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[st
     return draw(policies()), draw(trajectories(named)), plain_effects
 
 
-@settings(max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(cases())
 def test_the_code_decides_as_the_plain_lines_do(
     case: tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]],

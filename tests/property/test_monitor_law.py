@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 
 from hypothesis import given, settings
@@ -211,7 +212,7 @@ def _files(state: State) -> tuple[str, ...]:
     return tuple(one for one in state.released if one in changed)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "150")), deadline=None)
 @given(st.data())
 def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     state = State()

@@ -54,7 +54,7 @@ def examples(count: int) -> settings:
     )
 
 
-quick = examples(40)
+quick = examples(25)
 
 
 @contextmanager

@@ -449,7 +449,7 @@ def told(steps: int, begin: int) -> Counter[str]:
 
 
 def test_stories_of_the_host_and_two_agents_end_as_the_model_says() -> None:
-    assert told(int(os.environ.get("MODEL_STEPS", "400")), 0)["merge finished"] > 0
+    assert told(int(os.environ.get("MODEL_STEPS", "200")), 0)["merge finished"] > 0
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from interlock.model.places import Place
 from interlock.model.records import changed
 from interlock.model.requests import NetMessage, NetRequest
 from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
-from interlock.oracle import Principal
+from interlock.oracle import Principal, Question
 from interlock.runtime.control_protocol import (
     ApplyNow,
     DiscardNow,
@@ -39,7 +39,14 @@ from interlock.runtime.control_protocol import (
     write_line,
     write_request,
 )
-from interlock.runtime.proposals import propose_answer, read_proposal
+from interlock.runtime.proposals import Part, propose_answer, read_proposal
+
+
+def proposed(
+    mark: str, task: str, deferred: Any, diff: Callable[[Effect], str], **more: Any
+) -> dict[str, object]:
+    return propose_answer(mark, Question(task=task, deferred=deferred, diff=diff, **more))
+
 
 STAMP = FileStamp(type=FileType.FILE, mode=0o644, uid=0, gid=0, size_bytes=3, digest="ab")
 CHANGE = FileChange(
@@ -89,7 +96,7 @@ def test_a_proposal_arrives_as_it_was_but_for_what_files_and_bodies_hold() -> No
     message = effect(3, channel=Channel.NET, change=None, request=REQUEST,
                      message=NetMessage(stream="e2", size_bytes=3, digest="cd", text="secret words"))  # fmt: skip
     deferred = (effect(1), request, message)
-    answer = over_the_wire(propose_answer("p1", "the task", deferred, lambda one: f"diff of {one.id}\n"))
+    answer = over_the_wire(proposed("p1", "the task", deferred, lambda one: f"diff of {one.id}\n"))
     assert "secret" not in json.dumps(answer)
     proposal = read_proposal(answer)
     assert (proposal.mark, proposal.task) == ("p1", "the task")
@@ -109,7 +116,7 @@ def test_a_proposal_arrives_as_it_was_but_for_what_files_and_bodies_hold() -> No
 
 def test_the_texts_of_a_proposal_are_bounded_each_and_in_all() -> None:
     deferred = tuple(effect(number) for number in range(1, 41))
-    answer = propose_answer("p", "t", deferred, lambda _one: "\u00e9" * 100_000)
+    answer = proposed("p", "t", deferred, lambda _one: "\u00e9" * 100_000)
     diffs = list(read_proposal(over_the_wire(answer)).diffs.values())
     assert all(len(one.encode()) <= 64 * 1024 for one in diffs)
     assert sum(len(one.encode()) for one in diffs if not one.startswith("(not shown")) <= 1024 * 1024
@@ -121,18 +128,18 @@ def test_a_text_that_cannot_be_had_says_why() -> None:
     def fail(_one: Effect) -> str:
         raise IntegrityError("`x` cannot be read")
 
-    assert read_proposal(propose_answer("p", "t", (effect(),), fail)).diffs["e1"] == (
+    assert read_proposal(proposed("p", "t", (effect(),), fail)).diffs["e1"] == (
         "(no difference: `x` cannot be read)\n"
     )
 
 
 def test_more_than_a_review_takes_is_refused() -> None:
     with pytest.raises(InputError, match="10,001 effects"):
-        propose_answer("p", "t", (effect(),) * 10_001, lambda _one: "")
+        proposed("p", "t", (effect(),) * 10_001, lambda _one: "")
 
 
 def test_answers_of_an_oracle_become_a_request_and_come_back() -> None:
-    proposal = read_proposal(propose_answer("p7", "t", (effect(1), effect(2)), lambda _one: ""))
+    proposal = read_proposal(proposed("p7", "t", (effect(1), effect(2)), lambda _one: ""))
     answered = OracleAnswered(
         oracle="human",
         answers=(
@@ -147,7 +154,7 @@ def test_answers_of_an_oracle_become_a_request_and_come_back() -> None:
 
 
 def test_a_review_left_open_resolves_nothing_and_a_fault_is_told() -> None:
-    proposal = read_proposal(propose_answer("p", "t", (effect(),), lambda _one: ""))
+    proposal = read_proposal(proposed("p", "t", (effect(),), lambda _one: ""))
     assert proposal.resolution(OracleAnswered(oracle="human", answers=(), leave_open=True)) is None
     request = proposal.resolution(OracleAnswered(oracle="human", answers=(), fault="no answer within 9 s"))
     assert request is not None
@@ -156,7 +163,7 @@ def test_a_review_left_open_resolves_nothing_and_a_fault_is_told() -> None:
 
 def test_an_oracle_of_ours_answers_a_proposal() -> None:
     plain = effect(change=changed(CHANGE, host_edit=None, base=None))
-    proposal = read_proposal(propose_answer("p", "t", (plain,), lambda _one: ""))
+    proposal = read_proposal(proposed("p", "t", (plain,), lambda _one: ""))
     request = proposal.resolution(Principal().resolve(proposal.question()))
     assert request is not None
     assert [one.decision for one in request.answers] == [Decision.RELEASE]
@@ -236,7 +243,7 @@ def _without(name: str) -> Callable[[dict[str, Any]], object]:
     ],
 )
 def test_a_proposal_is_read_strictly(damage: Callable[[dict[str, Any]], object]) -> None:
-    answer = over_the_wire(propose_answer("p", "t", (effect(),), lambda _one: ""))
+    answer = over_the_wire(proposed("p", "t", (effect(),), lambda _one: ""))
     damage(answer["deferred"][0])
     with pytest.raises(InputError):
         read_proposal(answer)
@@ -244,4 +251,34 @@ def test_a_proposal_is_read_strictly(damage: Callable[[dict[str, Any]], object])
 
 def test_a_proposal_names_each_effect_once() -> None:
     with pytest.raises(InputError, match="twice"):
-        read_proposal(propose_answer("p", "t", (effect(), effect()), lambda _one: ""))
+        read_proposal(proposed("p", "t", (effect(), effect()), lambda _one: ""))
+
+
+def test_hunks_and_the_merge_of_a_conflict_go_along() -> None:
+    hunk = Part(number=1, header="@@ -1 +1 @@", lines=("-a", "+b"), added=1, removed=1)
+    deferred = (
+        effect(1, change=changed(CHANGE, host_edit=None)),
+        effect(2, change=changed(CHANGE, host_edit=HostEdit.EDITED)),
+    )
+    answer = over_the_wire(
+        proposed(
+            "p", "t", deferred, lambda _one: "", hunks=lambda _one: (hunk,), merged=lambda _one: "+both\n"
+        )
+    )
+    question = read_proposal(answer).question()
+    (one, _), (two, _) = question.deferred
+    assert tuple(question.hunks(one)) == (hunk,)
+    assert question.merged(two) == "+both\n"
+    with pytest.raises(InputError):
+        question.merged(one)
+
+
+def test_a_merge_that_is_not_clean_says_why_over_there_too() -> None:
+    def unclean(_one: Effect) -> str:
+        raise InputError("2 places conflict")
+
+    deferred = (effect(1, change=changed(CHANGE, host_edit=HostEdit.EDITED)),)
+    answer = over_the_wire(proposed("p", "t", deferred, lambda _one: "", merged=unclean))
+    question = read_proposal(answer).question()
+    with pytest.raises(InputError, match="2 places conflict"):
+        question.merged(question.deferred[0][0])

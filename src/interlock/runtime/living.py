@@ -116,7 +116,7 @@ class Living:
             return
         self._mark = secrets.token_hex(8)
         self._question = question = self._performer.question(command)
-        reply.finish(propose_answer(self._mark, question.task, question.deferred, question.diff))
+        reply.finish(propose_answer(self._mark, question))
 
     def _resolve(self, reply: Reply, request: ResolveNow) -> None:
         performer = self._performer

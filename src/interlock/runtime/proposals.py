@@ -21,6 +21,7 @@ from interlock.model.requests import NetMessage, NetRequest
 from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
 from interlock.monitor import event_from_payload, event_payload
 from interlock.oracle import Question
+from interlock.oracle.question import is_conflict
 from interlock.runtime.control_protocol import Fields, ResolveNow
 
 DIFF_BYTES = 64 * 1024
@@ -37,21 +38,47 @@ _NOT_SHOWN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One hunk as it is shown (`oracle.question.ShownHunk`)."""
+
+    number: int
+    header: str
+    lines: tuple[str, ...]
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """What a living run would defer now.
 
     Takes: `mark`, by which the monitor knows it again; `task`, the principal's words; `deferred`, in order of
-    proposal; `diffs`, effect id -> text.
+    proposal; `diffs`, effect id -> text; `hunks`, effect id -> what of it can be released alone; `merges`, of
+    conflicts, effect id -> the diff of their merge, or why there is none.
     """
 
     mark: str
     task: str
     deferred: tuple[tuple[Effect, Verdict], ...]
     diffs: Mapping[str, str]
+    hunks: Mapping[str, tuple[Part, ...]]
+    merges: Mapping[str, tuple[str, bool]]
 
     def question(self) -> Question:
         """Return what the person is asked."""
-        return Question(task=self.task, deferred=self.deferred, diff=lambda effect: self.diffs[effect.id])
+        return Question(
+            task=self.task,
+            deferred=self.deferred,
+            diff=lambda effect: self.diffs[effect.id],
+            hunks=lambda effect: self.hunks.get(effect.id, ()),
+            merged=self._merged,
+        )
+
+    def _merged(self, effect: Effect) -> str:
+        text, clean = self.merges.get(effect.id, ("there is nothing to merge it with", False))
+        if not clean:
+            raise InputError(text, hint="keep the host's version")
+        return text
 
     def resolution(
         self,
@@ -73,14 +100,13 @@ class Proposal:
         )
 
 
-def propose_answer(
-    mark: str, task: str, deferred: tuple[tuple[Effect, Verdict], ...], diff: Callable[[Effect], str]
-) -> dict[str, object]:
+def propose_answer(mark: str, question: Question) -> dict[str, object]:
     """Return the final answer to `propose`.
 
-    Takes: `diff`, which may raise an InterlockError: the text then says so.
+    Takes: `question`, whose texts may raise an InterlockError: the answer then says so.
     Raises: InputError, where more is deferred than can be reviewed at once.
     """
+    deferred = question.deferred
     if len(deferred) > EFFECTS:
         raise InputError(
             f"{len(deferred):,} effects are deferred, more than the {EFFECTS:,} that one review takes",
@@ -89,12 +115,33 @@ def propose_answer(
     room = DIFFS_BYTES
     effects = []
     for effect, verdict in deferred:
-        text = _shown(effect, diff) if room > 0 else _NOT_SHOWN
+        parts: dict[str, object] = {}
+        text = _shown(effect, question.diff) if room > 0 else _NOT_SHOWN
         if len(text.encode()) > room:
             text, room = _NOT_SHOWN, 0
+        elif room > 0:
+            parts = _parts(effect, question)
         room -= len(text.encode())
-        effects.append({**_effect(effect), "checks": _checks(verdict), "diff": text})
-    return {"proposal": mark, "task": task, "deferred": effects}
+        effects.append({**_effect(effect), "checks": _checks(verdict), "diff": text, **parts})
+    return {"proposal": mark, "task": question.task, "deferred": effects}
+
+
+def _parts(effect: Effect, question: Question) -> dict[str, object]:
+    """Return what of an effect can be released alone, and what a conflict's merge would be."""
+    if effect.change is None:
+        return {}
+    if is_conflict(effect):
+        try:
+            return {"merged": question.merged(effect), "clean": True}
+        except InterlockError as error:
+            return {"merged": error.message, "clean": False}
+    try:
+        hunks = question.hunks(effect)
+    except InterlockError:
+        return {}
+    if sum(len(line) for one in hunks for line in one.lines) > DIFF_BYTES:
+        return {}
+    return {"hunks": [[one.number, one.header, list(one.lines), one.added, one.removed] for one in hunks]}
 
 
 def _shown(effect: Effect, diff: Callable[[Effect], str]) -> str:
@@ -117,19 +164,44 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
     fields.end()
     deferred: dict[str, tuple[Effect, Verdict]] = {}
     diffs: dict[str, str] = {}
+    hunks: dict[str, tuple[Part, ...]] = {}
+    merges: dict[str, tuple[str, bool]] = {}
     for item in items:
         part = Fields(item, "an effect")
         effect = _read_effect(part)
         if effect.id in deferred:
             raise InputError(f"the proposal: the effect `{effect.id}` is there twice")
         diffs[effect.id] = part.text("diff")
+        hunks[effect.id] = _read_parts(part.optional("hunks"))
+        merged, clean = part.optional("merged"), part.optional("clean")
+        if isinstance(merged, str):
+            merges[effect.id] = (merged, clean is True)
         checks = _read_checks(part.items("checks"))
         part.end()
         deferred[effect.id] = (
             effect,
             Verdict(effect_id=effect.id, decision=Decision.DEFER, checks=checks),
         )
-    return Proposal(mark=mark, task=task, deferred=tuple(deferred.values()), diffs=diffs)
+    return Proposal(
+        mark=mark, task=task, deferred=tuple(deferred.values()), diffs=diffs, hunks=hunks, merges=merges
+    )
+
+
+def _read_parts(value: object) -> tuple[Part, ...]:
+    if value is None:
+        return ()
+    parts = []
+    for item in value if isinstance(value, list) else [value]:
+        match item:
+            case [int(number), str(header), list(lines), int(added), int(removed)] if all(
+                isinstance(one, str) for one in lines
+            ):
+                parts.append(
+                    Part(number=number, header=header, lines=tuple(lines), added=added, removed=removed)
+                )
+            case _:
+                raise InputError("an effect: a hunk cannot be read")
+    return tuple(parts)
 
 
 def _effect(effect: Effect) -> dict[str, object]:

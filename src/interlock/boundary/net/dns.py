@@ -58,7 +58,7 @@ def answer(query: bytes, names: Names) -> bytes:
         return b""
     if flags >> 11 & 15:
         return _message(ident, flags, _NOTIMP)
-    if questions != 1 or answers or authorities or additional > 2:
+    if questions != 1 or answers or authorities or additional > 1:
         return _message(ident, flags, _FORMERR)
     try:
         question, at = _read_question(query)
@@ -148,7 +148,7 @@ def _read_question(data: bytes) -> tuple[_Question, int]:
 
 
 def _read_additional(data: bytes, at: int, count: int) -> _Edns | None:
-    """Read the records after the question: an OPT, and at most one other that is passed over (a signature)."""
+    """Read the record after the question: an OPT, and no other."""
     found: _Edns | None = None
     for _ in range(count):
         labels, at = _read_name(data, at)
@@ -158,11 +158,10 @@ def _read_additional(data: bytes, at: int, count: int) -> _Edns | None:
         end = at + 10 + size
         if end > len(data):
             raise _BrokenError
-        if kind == _OPT:
-            if found is not None or labels:
-                raise _BrokenError
-            _check_options(data, at + 10, end)
-            found = _Edns(version=extended >> 16 & 0xFF, wants_dnssec=bool(extended & 0x8000))
+        if kind != _OPT or found is not None or labels:
+            raise _BrokenError  # a signature would be made with a key that nobody shares with us
+        _check_options(data, at + 10, end)
+        found = _Edns(version=extended >> 16 & 0xFF, wants_dnssec=bool(extended & 0x8000))
         at = end
     if at != len(data):
         raise _BrokenError
