@@ -233,7 +233,8 @@ def decide(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[str,
     """Decide one effect.
 
     Takes: `effect` {"operation", "place", "source" or None, "hazards", "facets", "source_facets" (the same
-    kinds, read at the source), "link_target", "carried", "clearance", "size", "before", "after"}.
+    kinds, read at the source), "link_target", "carried", "clearance", "size", "before", "after", "conflict": whether
+    the host was changed under the agent}.
     Returns: {"decision", "guard", "rules": that decided, "derivations": of the roles that have one}.
     """
     roles = ["path"]
@@ -259,9 +260,9 @@ def decide(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[str,
         "after": effect["after"],
         "tainted": not label(policy, trajectory)[0],
     }
-    return concluded(
-        policy, "file." + effect["operation"], context, found, effect["carried"] > effect["clearance"]
-    )
+    # What the host changed too is never put over it by policy alone.
+    too_much = effect["carried"] > effect["clearance"] or effect.get("conflict", False)
+    return concluded(policy, "file." + effect["operation"], context, found, too_much)
 
 
 def decide_request(

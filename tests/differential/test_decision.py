@@ -20,6 +20,7 @@ from interlock.model.effects import (
     FileStamp,
     FileType,
     Hazard,
+    HostEdit,
     Reach,
     Value,
 )
@@ -178,6 +179,7 @@ def effects(draw: st.DrawFn) -> dict[str, Any]:
         "size": 0 if operation == "delete" else draw(st.integers(0, 3)),
         "before": draw(st.sampled_from(["none", "file"])),
         "after": "none" if operation == "delete" else "symlink" if hazards else "file",
+        "conflict": draw(st.sampled_from([False, False, False, True])),
     }
 
 
@@ -258,6 +260,7 @@ def effect_of(plain: dict[str, Any], effect_id: str) -> Effect:
         before=stamp_of(plain["before"], plain),
         after=stamp_of(plain["after"], plain),
         hazards=tuple(Hazard(hazard) for hazard in plain["hazards"]),
+        host_edit=HostEdit.EDITED if plain.get("conflict") else None,
     )
     steering = [Value(role="path", text=change.place.path)]
     if change.source is not None:
