@@ -330,9 +330,13 @@ class Watch:
             return self._path(parent) + b"/"
         try:
             path = os.fsencode(os.readlink(f"/proc/self/fd/{opened}"))
+            gone = path.endswith(b" (deleted)") and not _is_at(tree.root, path, os.fstat(opened))
         finally:
             os.close(opened)
-        if path.endswith(b" (deleted)") and parent is not None:
+        if gone and parent is None:
+            # Deleted, and the event that says where it was is not read yet: no place is better than a wrong one.
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        if gone and parent is not None:
             return self._path(parent) + b"/"
         return path.lstrip(b"/") + b"/" if path != b"/" else b""
 
@@ -365,3 +369,12 @@ class Watch:
                     write_batch.append(FileWrite(place=place, opened=since, closed=closed))
             if read_batch or write_batch:
                 self.observe(ActivityObserved(reads=tuple(read_batch), writes=tuple(write_batch)))
+
+
+def _is_at(root: int, path: bytes, status: os.stat_result) -> bool:
+    """Say whether a folder stands at a path that the kernel gave; a gone one gets a suffix, which may be a name too."""
+    try:
+        found = os.stat(path.lstrip(b"/"), dir_fd=root, follow_symlinks=False)
+    except OSError:
+        return False
+    return os.path.samestat(found, status)

@@ -531,7 +531,10 @@ class Performer:
         if command.conflicts:
             shown = ", ".join(f"`{place}`" for place in command.conflicts[:5])
             more = f" and {len(command.conflicts) - 5} more" if len(command.conflicts) > 5 else ""
-            self.resolution.fault = f"the host changed them too, so nothing was merged: {shown}{more}"
+            self.resolution.fault = (
+                f"the host changed them too, so nothing was merged: {shown}{more}; choose: "
+                f"interlock apply {self.folder.run_id} --review (or --on-conflict theirs)"
+            )
             self.resolution.fault_status = staging.ConflictError.exit_status
         if command.stuck:
             self.resolution.held = False
