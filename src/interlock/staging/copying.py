@@ -1,11 +1,11 @@
 """Copies that keep what a file is: bytes, holes, owner, mode, xattrs, times, hard links."""
 
-import errno
 import hashlib
 import os
 import stat
 
 from interlock.model.effects import FileType
+from interlock.staging.pouring import pour_extents, write_all
 from interlock.staging.stamps import (
     CHUNK_BYTES,
     check_depth,
@@ -17,9 +17,6 @@ from interlock.staging.stamps import (
     read_xattrs,
     type_of,
 )
-from interlock.staging.syscalls import share_bytes
-
-_CANNOT_SHARE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 
 
 def copy_file(
@@ -44,7 +41,7 @@ def copy_file(
             if status.st_size <= CHUNK_BYTES:
                 digest = _copy_small(reading, writing, status)
             else:
-                _copy_large(reading, writing, status)
+                pour_extents(reading, writing, status)
                 digest = digest_of(writing, os.fstat(writing))
             set_attributes(writing, status, read_xattrs(reading, lend_mode=lend_mode))
         finally:
@@ -59,43 +56,11 @@ def _copy_small(reading: int, writing: int, status: os.stat_result) -> str:
     if status.st_blocks * 512 < len(data):
         for start, end, is_data in extents(reading, status):
             if is_data:
-                _write_all(writing, data[start:end], start)
+                write_all(writing, data[start:end], start)
         os.ftruncate(writing, len(data))
     else:
-        _write_all(writing, data, 0)
+        write_all(writing, data, 0)
     return hashlib.sha256(data).hexdigest()
-
-
-def _copy_large(reading: int, writing: int, status: os.stat_result) -> None:
-    if share_bytes(reading, writing):
-        return
-    in_kernel = True
-    for start, end, is_data in extents(reading, status):
-        offset = start if is_data else end
-        while offset < end:
-            count = 0
-            if in_kernel:
-                try:
-                    count = os.copy_file_range(reading, writing, end - offset, offset, offset)
-                except OSError as error:
-                    if error.errno not in _CANNOT_SHARE:
-                        raise
-                    in_kernel = False
-            if not in_kernel:
-                count = _write_all(writing, os.pread(reading, min(CHUNK_BYTES, end - offset), offset), offset)
-            if count == 0:
-                raise OSError(errno.EIO, "the file shrank while it was copied")
-            offset += count
-    os.ftruncate(writing, status.st_size)
-
-
-def _write_all(fd: int, data: bytes, offset: int) -> int:
-    view = memoryview(data)
-    while view:
-        count = os.pwrite(fd, view, offset)
-        view = view[count:]
-        offset += count
-    return len(data)
 
 
 def set_attributes(file: int | str, status: os.stat_result, xattrs: dict[str, bytes]) -> None:

@@ -19,10 +19,19 @@ def pour(reading: int, writing: int, status: os.stat_result) -> None:
     size = status.st_size
     if size <= CHUNK_BYTES and status.st_blocks * 512 >= size:
         data = os.pread(reading, CHUNK_BYTES, 0)
-        _write_all(writing, data, 0)
+        write_all(writing, data, 0)
         os.ftruncate(writing, len(data))
         return
     os.ftruncate(writing, 0)
+    pour_extents(reading, writing, status, living=True)
+
+
+def pour_extents(reading: int, writing: int, status: os.stat_result, *, living: bool = False) -> None:
+    """Give an empty open file the bytes and the holes of another, shared where that can be.
+
+    Takes: `living`, whether whoever writes to the file may shrink it meanwhile.
+    Raises: OSError; EIO where it shrank and nobody was to write to it.
+    """
     if share_bytes(reading, writing):
         return
     in_kernel = True
@@ -39,15 +48,18 @@ def pour(reading: int, writing: int, status: os.stat_result) -> None:
                     in_kernel = False
             if not in_kernel:
                 data = os.pread(reading, min(CHUNK_BYTES, end - offset), offset)
-                _write_all(writing, data, offset)
+                write_all(writing, data, offset)
                 count = len(data)
             if count == 0:
+                if not living:
+                    raise OSError(errno.EIO, "the file shrank while it was copied")
                 break
             offset += count
-    os.ftruncate(writing, size)
+    os.ftruncate(writing, status.st_size)
 
 
-def _write_all(fd: int, data: bytes, offset: int) -> None:
+def write_all(fd: int, data: bytes, offset: int) -> None:
+    """Write all of it at an offset. Raises: OSError."""
     view = memoryview(data)
     while view:
         count = os.pwrite(fd, view, offset)
