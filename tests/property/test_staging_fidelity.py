@@ -1,15 +1,12 @@
 """List, release, merge: the host ends as if the same edits had been made on it."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.staged_edits import EDITS, Edit, fill, make
+from tests.fakes.staged_examples import examples, lists_of_edits, scratch
 from tests.fakes.staged_tree import KINDS, StagedTree, snapshot
 from tests.fakes.wild_edits import WILD, wild_fill
 from tests.fakes.wild_run import mixed_make
@@ -20,51 +17,9 @@ from interlock.staging import StagedRoot, apply, copy_tree, plan, prepare
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
 
-edits = st.lists(
-    st.builds(
-        Edit,
-        kind=st.sampled_from(EDITS),
-        first=st.integers(0, 40),
-        second=st.integers(0, 40),
-        third=st.integers(0, 40),
-    ),
-    min_size=1,
-    max_size=14,
-)
-wild_edits = st.lists(
-    st.builds(
-        Edit,
-        kind=st.sampled_from((*EDITS, *WILD)),
-        first=st.integers(0, 60),
-        second=st.integers(0, 60),
-        third=st.integers(0, 60),
-    ),
-    min_size=4,
-    max_size=16,
-)
-
-
-def examples(count: int) -> settings:
-    return settings(
-        max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", str(count))),
-        deadline=None,
-        derandomize="INTERLOCK_EXAMPLES" not in os.environ,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-
-
+edits = lists_of_edits()
+wild_edits = lists_of_edits((*EDITS, *WILD), highest=60, fewest=4, most=16)
 quick = examples(25)
-
-
-@contextmanager
-def scratch() -> Iterator[str]:
-    # memory where there is some: what is durable is not what these tests are about
-    base = tempfile.mkdtemp(prefix="il-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    try:
-        yield base
-    finally:
-        shutil.rmtree(base)
 
 
 def bare_copy(tree: StagedTree) -> str:

@@ -1,15 +1,13 @@
 """Resolution while the agent lives: its view goes back to the host's, a snapshot is its layer, a commit stays."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.staged_edits import EDITS, Edit, fill, make
+from tests.fakes.staged_edits import Edit, fill, make
+from tests.fakes.staged_examples import examples, lists_of_edits, scratch
 from tests.fakes.staged_tree import KINDS, Snapshot, StagedTree, snapshot
 
 from interlock.model.effects import FileChange
@@ -27,33 +25,8 @@ from interlock.staging import (
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
 
-edits = st.lists(
-    st.builds(
-        Edit,
-        kind=st.sampled_from(EDITS),
-        first=st.integers(0, 40),
-        second=st.integers(0, 40),
-        third=st.integers(0, 40),
-    ),
-    min_size=1,
-    max_size=14,
-)
-quick = settings(
-    max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "6")),
-    deadline=None,
-    derandomize="INTERLOCK_EXAMPLES" not in os.environ,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@contextmanager
-def scratch() -> Iterator[str]:
-    base = tempfile.mkdtemp(prefix="il-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    try:
-        yield base
-    finally:
-        shutil.rmtree(base)
+edits = lists_of_edits()
+quick = examples(6)
 
 
 def listed(root: StagedRoot) -> list[FileChange]:

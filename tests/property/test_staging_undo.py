@@ -1,15 +1,12 @@
 """Merge, then undo: the host is what it was, to the last link and time, or keeps what others did since."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.fakes.staged_edits import EDITS, Edit, fill, make
+from tests.fakes.staged_edits import Edit, fill, make
+from tests.fakes.staged_examples import examples, lists_of_edits, scratch
 from tests.fakes.staged_tree import KINDS, StagedTree, snapshot
 from tests.fakes.undone import top_of, undo
 
@@ -18,33 +15,8 @@ from interlock.model.effects import FileChange
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
 
-edits = st.lists(
-    st.builds(
-        Edit,
-        kind=st.sampled_from(EDITS),
-        first=st.integers(0, 40),
-        second=st.integers(0, 40),
-        third=st.integers(0, 40),
-    ),
-    min_size=1,
-    max_size=14,
-)
-quick = settings(
-    max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "20")),
-    deadline=None,
-    derandomize="INTERLOCK_EXAMPLES" not in os.environ,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-
-
-@contextmanager
-def scratch() -> Iterator[str]:
-    base = tempfile.mkdtemp(prefix="il-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
-    try:
-        yield base
-    finally:
-        shutil.rmtree(base)
+edits = lists_of_edits()
+quick = examples(20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
