@@ -3,12 +3,12 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV := .venv
 BIN := $(VENV)/bin
-export PYTHON
+export PYTHON SCENARIOS RUNS SCENARIOS_UID
 WORKERS ?= 4
 # Most tests wait more than they compute: more workers than processors.
 FLIPS ?= 100000
 
-.PHONY: help setup clients demo test check lint types imports docs bench crash soak fuzz generate clean
+.PHONY: help setup clients demo test check lint types imports docs agents sessions scenarios bench crash soak fuzz generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
@@ -39,6 +39,15 @@ imports: setup
 
 docs: setup
 	@$(BIN)/python scripts/check_docs.py
+
+agents: setup ## run real agents under Interlock, against a scripted model (AGENTS="claude codex" for a part)
+	@place=$$(scripts/need_agents $(AGENTS)) && $(BIN)/python -m tests.agents --place "$$place" --pairs $(or $(PAIRS),3) $(AGENTS)
+
+sessions: setup ## record the terminal sessions of docs/sessions
+	@scripts/record_session
+
+scenarios: setup ## run the scenarios as root and as a user (SCENARIOS=FILE ONLY="A01 B0")
+	@scripts/scenarios $(ONLY)
 
 bench: setup ## measure against the bare command; writes build/bench.json
 	@scripts/bench

@@ -1,18 +1,24 @@
-"""Write what is made from tables in the source: the presets as read, and docs/executable-effects.md."""
+"""Write what is made from tables: presets and agents' profiles as read, and docs/executable-effects.md."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.policy import executable_document, presets
+from interlock.policy import executable_document, presets, profiles
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
     """Write each file anew; the tests compare them with their tables."""
+    shipped = {
+        path.stem: path.read_text(encoding="utf-8")
+        for path in (ROOT / "src/interlock/profiles").glob("*.yaml")
+    }
     for path, text in (
         ("src/interlock/policy/presets_read.py", presets.written_out()),
+        ("src/interlock/policy/profiles_read.py", profiles.written_out(shipped)[0]),
+        ("src/interlock/policy/profile_commands.py", profiles.written_out(shipped)[1]),
         ("docs/executable-effects.md", executable_document.written_out()),
     ):
         (ROOT / path).write_text(text, encoding="utf-8")

@@ -152,9 +152,17 @@ def says(text: str, value: str, heads: list[str]) -> bool:
 
 
 def names_place(text: str, place: dict[str, Any], facets: list[dict[str, Any]]) -> bool:
-    """A facet is {"kind", "by_base": the base name is enough, "cues": words that make it enough}."""
-    home = place["root"].startswith("state:")
-    path = place["root"][len("state:") :] + "/" + place["path"] if home else place["path"]
+    """A facet is {"kind", "by_base": the base name is enough, "cues": words that make it enough, "always": that
+    are needed beside a whole path too}."""
+    for facet in facets:
+        if facet["always"] and not any(says(text, cue, []) for cue in facet["cues"]):
+            return False
+    home = place["root"].startswith("state:") or place["root"] == "home"
+    path = place["path"]
+    if place["root"].startswith("state:"):
+        path = place["root"][len("state:") :] + "/" + path
+    if place["root"].startswith("git:"):
+        path = ".git/" + path
     heads = ["~/", "$home/", "./"] if home else ["./"]
     parts = path.split("/")
     for start in range(len(parts) - 1):
@@ -177,8 +185,22 @@ def derivation(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[
         return ""
     place = effect["place"] if role == "path" else effect["source"]
     if not effect["facets"] and not effect["hazards"]:
-        return "under-root" if place["root"] == "workspace" or place["root"].startswith("state:") else ""
+        root = place["root"]
+        given = root in ["workspace", "home"] or root.startswith(("state:", "folder:", "git:"))
+        return "under-root" if given else ""
     facets = effect["facets"] if role == "path" else effect["source_facets"]
+    if role == "path" and effect.get("brings"):
+        # A branch is named by what its commits hold: all of it, and the branch itself if that is more than data too.
+        named = [naming_rule(policy, trajectory, one["place"], one["facets"]) for one in effect["brings"]]
+        if effect["own_facets"] or effect["hazards"]:
+            named.append(naming_rule(policy, trajectory, place, effect["own_facets"]))
+        return named[-1] if all(named) else ""
+    return naming_rule(policy, trajectory, place, facets)
+
+
+def naming_rule(
+    policy: dict[str, Any], trajectory: dict[str, Any], place: dict[str, Any], facets: list[dict[str, Any]]
+) -> str:
     for rule, text in trusted_texts(policy, trajectory):
         if names_place(text, place, facets):
             return rule
@@ -233,8 +255,9 @@ def decide(policy: dict[str, Any], trajectory: dict[str, Any], effect: dict[str,
     """Decide one effect.
 
     Takes: `effect` {"operation", "place", "source" or None, "hazards", "facets", "source_facets" (the same
-    kinds, read at the source), "link_target", "carried", "clearance", "size", "before", "after", "conflict": whether
-    the host was changed under the agent}.
+    kinds, read at the source), for a branch "brings", the {"place", "facets"} that its commits hold, and
+    "own_facets", those of the branch beside them, "link_target", "carried", "clearance", "size", "before", "after",
+    "conflict": whether the host was changed under the agent}.
     Returns: {"decision", "guard", "rules": that decided, "derivations": of the roles that have one}.
     """
     roles = ["path"]
@@ -307,7 +330,10 @@ def decide_request(
         "published": net.published(network, request),
     }
     action = "net.message" if request["message"] else "net." + what
-    return concluded(policy, action, context, found, request["carried"] > net.clearance(policy, request))
+    result = concluded(policy, action, context, found, request["carried"] > net.clearance(policy, request))
+    if result["decision"] == "defer" and net.is_quiet(network, request):
+        return {"decision": "refuse", "guard": "provenance", "rules": ["quiet"], "derivations": []}
+    return result
 
 
 def concluded(

@@ -9,7 +9,7 @@ from typing import Any
 
 SAFE = ["GET", "HEAD", "OPTIONS"]
 WEB = [80, 443]
-STANDARD = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+STANDARD = {"http": 80, "ws": 80, "https": 443, "wss": 443, "ssh-agent": 0}
 FILE_ENDINGS = [
     "bz",
     "cc",
@@ -246,6 +246,14 @@ def opaque_route(network: dict[str, Any], request: dict[str, Any]) -> dict[str, 
     return None
 
 
+def is_quiet(network: dict[str, Any], request: dict[str, Any]) -> bool:
+    """Nobody is asked about it."""
+    return any(
+        is_host(entry["host"], request["host"]) and is_path(entry["paths"], request["path"])
+        for entry in network.get("quiet", [])
+    )
+
+
 # --- the request as an effect ---
 
 
@@ -259,10 +267,15 @@ def operation(network: dict[str, Any], request: dict[str, Any]) -> str:
     return "read" if method_of(request) in SAFE else "write"
 
 
+def signs(policy: dict[str, Any], request: dict[str, Any]) -> bool:
+    """It is for a signature, in a namespace that the policy names."""
+    return request["scheme"] == "ssh-agent" and request["path"].split("/")[1] in policy.get("sign", [])
+
+
 def clearance(policy: dict[str, Any], request: dict[str, Any]) -> int:
     network = policy["network"]
     what = operation(network, request)
-    if what == "model" or published(network, request):
+    if what == "model" or published(network, request) or signs(policy, request):
         return 3
     here = opaque_route(network, request) if what == "connect" else entry_for(network, request)
     return int(max(policy["parties"].get(request["host"], 0), here["clearance"] if here else 0))
@@ -283,7 +296,13 @@ def facets(policy: dict[str, Any], texts: list[tuple[str, str]], request: dict[s
     if literal and not named:
         found.append("raw-address")
     plain = request["scheme"] in ["http", "ws"] and not published(network, request)
-    return found + (["plain-http-credential"] if request["credential"] != "none" and plain else [])
+    bare = [host for secret in network.get("secrets", []) if secret["plain"] for host in secret["hosts"]]
+    allowed = request["credential"] == "bound" and any(is_host(host, request["host"]) for host in bare)
+    if request["credential"] != "none" and plain and not allowed:
+        found.append("plain-http-credential")
+    if any(kind in ["forced", "delete", "unknown"] for kind in request.get("pushes", [])):
+        found.append("rewrites-history")
+    return found
 
 
 def derivations(policy: dict[str, Any], ground: dict[str, Any], request: dict[str, Any]) -> dict[str, str]:
@@ -302,6 +321,8 @@ def by_rule(
     policy: dict[str, Any], ground: dict[str, Any], request: dict[str, Any], what: str, role: str
 ) -> str:
     network, texts = policy["network"], ground["texts"]
+    if signs(policy, request):
+        return "named-in-policy"
     if published(network, request):
         return "published"
     if what == "model":

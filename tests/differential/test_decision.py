@@ -12,6 +12,7 @@ from spec import decision as spec
 
 from interlock import policy as room
 from interlock.model.effects import (
+    Brought,
     ChangeKind,
     Channel,
     Effect,
@@ -28,7 +29,7 @@ from interlock.model.events import FileRead
 from interlock.model.labels import Confidentiality, Integrity
 from interlock.model.places import Place
 from interlock.policy.declaration import full_path
-from interlock.policy.executable import cues_of, named_by_base
+from interlock.policy.executable import asks_in_words, cues_of, facets_of, named_by_base
 
 CORPUS = Path(__file__).parent / "corpus"
 EXAMPLES = int(os.environ.get("INTERLOCK_EXAMPLES", "600"))
@@ -47,7 +48,7 @@ WORDS = [
     ".git",
     "İx",
 ]
-KINDS = ["git-hook", "git-config", "ci", "agent-memory", "build-recipes", "unjudged"]
+KINDS = ["git-hook", "git-config", "ci", "agent-memory", "build-recipes", "unjudged", "uncommitted-work"]
 GLOBS = [
     "docs/**",
     "**/*.md",
@@ -64,7 +65,9 @@ GLOBS = [
 
 words = st.sampled_from(WORDS)
 paths = st.lists(words, min_size=1, max_size=4).map("/".join)
-roots = st.sampled_from(["workspace", "workspace", "workspace", "state:.claude", "odd"])
+roots = st.sampled_from(
+    ["workspace", "workspace", "workspace", "state:.claude", "home", "folder:x", "git:x", "odd"]
+)
 places = st.fixed_dictionaries({"root": roots, "path": paths})
 glob_roots = st.sampled_from(["workspace", "*", "state:.claude"])
 file_globs = st.fixed_dictionaries({"root": glob_roots, "glob": st.sampled_from(GLOBS)})
@@ -76,7 +79,7 @@ separators = st.sampled_from(
 )
 
 
-CUES = ["hook", "git hooks", "CI", "github actions", "pipelines", "make target"]
+CUES = ["undo", "hook", "git hooks", "CI", "github actions", "pipelines", "make target"]
 
 
 @st.composite
@@ -183,6 +186,43 @@ def effects(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+HELD = {
+    ".github/workflows/ci.yml": ["ci"],
+    "AGENTS.md": ["agent-memory"],
+    "docs/AGENTS.md": ["agent-memory"],
+    "Makefile": ["build-recipes"],
+    ".husky/pre-commit": ["git-hook"],
+}
+"""What a branch's commits may hold, and the kinds that it is of."""
+
+
+@st.composite
+def branches(draw: st.DrawFn) -> dict[str, Any]:
+    """An effect on a branch whose commits hold what may run, or of which it cannot be told."""
+    plain = draw(effects())
+    root, path = draw(
+        st.sampled_from(
+            [("workspace", ".git/refs/heads/main"), ("git:x", "refs/heads/main"), ("home", "x/HEAD")]
+        )
+    )
+    held = draw(st.lists(st.sampled_from(sorted(HELD)), max_size=2, unique=True))
+    unknown = draw(st.sampled_from([False, False, True]))
+    own = ["unjudged"] if unknown else []
+    hazards = ["fifo"] if "fifo" in plain["hazards"] else []
+    return {
+        **plain,
+        "operation": draw(st.sampled_from(["create", "modify"])),
+        "place": {"root": root, "path": path},
+        "source": None,
+        "hazards": hazards,
+        "kinds": [kind for path in held for kind in HELD[path]] + own,
+        "held": held,
+        "unknown": unknown,
+        "after": "file",
+        "link_target": "",
+    }
+
+
 def cedar_of(rules: list[dict[str, Any]]) -> str:
     """Render the structured rules as Cedar."""
     out: list[str] = []
@@ -261,6 +301,8 @@ def effect_of(plain: dict[str, Any], effect_id: str) -> Effect:
         after=stamp_of(plain["after"], plain),
         hazards=tuple(Hazard(hazard) for hazard in plain["hazards"]),
         host_edit=HostEdit.EDITED if plain.get("conflict") else None,
+        brings=tuple(Brought(kind=ChangeKind.CREATE, path=path) for path in plain.get("held", ())),
+        brings_unknown=plain.get("unknown", False),
     )
     steering = [Value(role="path", text=change.place.path)]
     if change.source is not None:
@@ -285,14 +327,32 @@ def for_spec(plain: dict[str, Any]) -> dict[str, Any]:
     """Add to an effect what the table of executable places says of its facets; a table is data."""
     path = full_path(Place(**plain["place"]))
     source = full_path(Place(**plain["source"])) if plain["source"] else path
-    facets = [
-        {"kind": kind, "by_base": named_by_base(kind, path), "cues": cues_of(kind)} for kind in plain["kinds"]
+    at_home = plain["place"]["root"] == "home"
+    return {
+        **plain,
+        "facets": facets_for_spec(plain["kinds"], path),
+        "source_facets": facets_for_spec(plain["kinds"], source),
+        "brings": [
+            {
+                "place": {"root": "home" if at_home else "workspace", "path": held},
+                "facets": facets_for_spec(HELD[held], held),
+            }
+            for held in plain.get("held", ())
+        ],
+        "own_facets": facets_for_spec(["unjudged"] if plain.get("unknown") else [], path),
+    }
+
+
+def facets_for_spec(kinds: list[str], where: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": kind,
+            "by_base": named_by_base(kind, where),
+            "cues": cues_of(kind),
+            "always": asks_in_words(kind),
+        }
+        for kind in kinds
     ]
-    at_source = [
-        {"kind": kind, "by_base": named_by_base(kind, source), "cues": cues_of(kind)}
-        for kind in plain["kinds"]
-    ]
-    return {**plain, "facets": facets, "source_facets": at_source}
 
 
 def compare(
@@ -321,13 +381,14 @@ def compare(
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
     """A policy, a trajectory and effects; the trajectory speaks of the effects."""
-    plain_effects = draw(st.lists(effects(), min_size=1, max_size=2))
+    plain_effects = draw(st.lists(st.one_of(effects(), effects(), branches()), min_size=1, max_size=2))
     named: list[str] = []
     for plain in plain_effects:
         path = plain["place"]["path"]
         named += [path, path.rpartition("/")[2], path.rpartition("/")[2]]
         named += [plain["source"]["path"]] if plain["source"] else []
         named += [plain["link_target"]] if plain["link_target"] else []
+        named += [one for held in plain.get("held", ()) for one in (held, held.rpartition("/")[2], held)]
     return draw(policies()), draw(trajectories(named)), plain_effects
 
 
@@ -343,6 +404,20 @@ def test_the_code_decides_as_the_plain_lines_do(
         held = {"policy": plain_policy, "trajectory": trajectory, "effects": plain_effects}
         (CORPUS / "latest.json").write_text(json.dumps(held, indent=1, ensure_ascii=False), encoding="utf-8")
         raise
+
+
+def test_a_branch_is_of_the_kinds_that_it_holds() -> None:
+    for path, kinds in HELD.items():
+        change = effect_of(
+            {
+                **{"operation": "create", "source": None, "hazards": [], "kinds": [], "link_target": ""},
+                **{"place": {"root": "workspace", "path": ".git/refs/heads/x"}, "before": "none"},
+                **{"after": "file", "size": 1, "carried": 0, "clearance": 0, "held": [path], "unknown": True},
+            },
+            "e1",
+        ).change
+        assert change is not None
+        assert [facet.kind for facet in facets_of(change)] == [*kinds, "unjudged"]
 
 
 @pytest.mark.parametrize("case", sorted(CORPUS.glob("*.json")), ids=lambda case: case.stem)

@@ -14,9 +14,18 @@ from tests.differential.test_decision import cedar_of
 from interlock import policy as room
 from interlock.model.effects import Effect
 from interlock.model.labels import Confidentiality, Integrity
-from interlock.model.requests import Credential, NetMessage, NetRequest, NetResponse, Outcome
+from interlock.model.requests import (
+    Credential,
+    NetMessage,
+    NetRequest,
+    NetResponse,
+    Outcome,
+    PushKind,
+    RefUpdate,
+)
 from interlock.policy.models import is_inference
 from interlock.policy.naming import find_named
+from interlock.policy.network import Quiet
 
 CORPUS = Path(__file__).parent / "corpus" / "network"
 
@@ -71,12 +80,25 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
         "text": text if size > 0 else None,
         "credential": draw(st.sampled_from(["none", "none", "none", "bound", "own", "foreign"])),
         "carried": draw(st.sampled_from([0, 0, 0, 1, 2])),
+        "pushes": draw(st.sampled_from([[]] * 8 + [["create"], ["forward"], ["forward", "forced"], ["delete"], ["unknown"]])),
         "message": False,
         "answer": draw(st.one_of(st.none(), sentences())),
         "status": draw(st.sampled_from([200, 200, 204, 404, 301])),
     }  # fmt: skip
     if draw(st.integers(0, 7)) == 0:
         made |= {"method": "POST", "scheme": "https", "port": 443, "path": "/v1/messages", "opaque": False}
+    if draw(st.integers(0, 9)) == 0:
+        path = draw(st.sampled_from(["/git/SHA256:a/b", "/file/SHA256:a", "/gi", "/"]))
+        made |= {
+            "method": "SIGN",
+            "scheme": "ssh-agent",
+            "host": "ssh-agent",
+            "port": 0,
+            "path": path,
+            "query": "",
+            "opaque": False,
+        }
+        made |= {"headers": {}, "published": False, "size": 5, "text": None, "credential": "none"}
     made["inference"] = is_inference("", request_of(made))
     made["message"] = net.operation({"models": [], "hosts": []}, made) == "stream" and draw(st.booleans())
     return made
@@ -155,6 +177,7 @@ def policies(draw: st.DrawFn) -> dict[str, Any]:
         "untrusted": [],
         "sensitive": [],
         "parties": draw(st.dictionaries(hosts, levels, max_size=1)),
+        "sign": draw(st.sampled_from([[], ["git"], ["git", "file"]])),
         "rules": [{"id": f"r{number}", **rule} for number, rule in enumerate(rules)] + draw(more),
         "network": {
             "hosts": draw(st.lists(st.one_of(entries, st.just(WIKI)), max_size=3)),
@@ -168,6 +191,22 @@ def policies(draw: st.DrawFn) -> dict[str, Any]:
                 )
             ),
             "publish": draw(st.lists(st.sampled_from([80, 443, 8443]), max_size=1)),
+            "quiet": draw(
+                st.lists(
+                    st.fixed_dictionaries(
+                        {"host": patterns, "paths": st.sampled_from([[], ["/v1"], ["/v1/x", "/r/"]])}
+                    ),
+                    max_size=1,
+                )
+            ),
+            "secrets": draw(
+                st.lists(
+                    st.fixed_dictionaries(
+                        {"hosts": st.lists(patterns, min_size=1, max_size=2), "plain": st.booleans()}
+                    ),
+                    max_size=2,
+                )
+            ),
         },
     }
 
@@ -192,6 +231,7 @@ def policy_of(plain: dict[str, Any]) -> room.Policy:
         sandbox=room.SandboxChoices(),
         limits=room.Limits(),
         cedar=cedar_of(plain["rules"]),
+        sign=tuple(plain.get("sign", ())),
         network=room.Network(
             hosts=tuple(
                 room.HostRule(
@@ -213,6 +253,19 @@ def policy_of(plain: dict[str, Any]) -> room.Policy:
                 for route in network["opaque"]
             ),
             publish=tuple(room.Publish(port=port, host="h.test", host_port=1) for port in network["publish"]),
+            secrets=tuple(
+                room.Secret(
+                    name=f"s{number}",
+                    hosts=tuple(entry["hosts"]),
+                    variable=f"S{number}",
+                    shown_as=f"S{number}",
+                    plain_http=entry["plain"],
+                )
+                for number, entry in enumerate(network.get("secrets", []))
+            ),
+            quiet=tuple(
+                Quiet(host=entry["host"], paths=tuple(entry["paths"])) for entry in network.get("quiet", [])
+            ),
         ),
     )
 
@@ -231,6 +284,7 @@ def request_of(plain: dict[str, Any]) -> NetRequest:
         body_size_bytes=plain["size"],
         body_text=plain["text"],
         credential=Credential(plain["credential"]),
+        pushes=tuple(RefUpdate(ref="refs/heads/a", kind=PushKind(kind)) for kind in plain.get("pushes", [])),
     )
 
 

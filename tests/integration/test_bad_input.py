@@ -140,7 +140,7 @@ def test_a_workspace_on_stacked_overlays_is_staged_as_a_copy(cli: Cli) -> None:
     assert "copy" in done.stderr
 
 
-def test_a_file_system_mounted_below_home_is_said(cli: Cli) -> None:
+def test_a_file_system_mounted_below_home_is_shown_to_roots_command(cli: Cli) -> None:
     if cli.uid:
         pytest.skip("not run: mounting needs root")
     os.mkdir(os.path.join(cli.home, "disk"))
@@ -153,9 +153,7 @@ def test_a_file_system_mounted_below_home_is_said(cli: Cli) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 3
-    assert f"mounted below it: {cli.home}/disk" in done.stderr
-    assert "HOME=DIR" in done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def cgroups(pid: int) -> list[str]:
         f"{top}/{name}"
         for top, folders, _ in os.walk("/sys/fs/cgroup")
         for name in folders
-        if re.fullmatch(rf"interlock-{pid}-\d+", name)
+        if re.fullmatch(rf"interlock-{pid}-\d+-\d+", name)
     ]
 
 
@@ -252,6 +252,15 @@ def test_the_cgroup_of_a_killed_run_is_removed_and_that_of_a_living_one_is_not(c
     assert any(f"interlock-{pid}-" in path for path in removed)
     assert cgroups(pid) == []
     assert all(os.path.isdir(folder) for folder in alive.folders)
+    # of another pid namespace, whose numbers say nothing here
+    (parent,) = {os.path.dirname(folder) for folder in alive.folders}
+    foreign = f"{parent}/interlock-{pid}-1-1"
+    os.mkdir(foreign)
+    try:
+        assert foreign not in [one["path"] for one in clean(cli)["removed"]]
+        assert os.path.isdir(foreign)
+    finally:
+        os.rmdir(foreign)
     alive.remove()
 
 

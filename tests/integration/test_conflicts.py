@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
+import pytest
 from tests.integration.conftest import Cli
 
 SEEN_S = 0.06
@@ -177,3 +179,21 @@ def test_after_the_clock_was_set_back_nothing_is_sure(cli: Cli) -> None:
     # what was surely seen and has not changed in any way is as sure as before
     sure = None if cli.uid == 0 else "uncertain"
     assert conflicts(cli) == {"a.txt": sure, "b.txt": sure, "new.txt": None}
+
+
+def test_a_moved_folder_that_was_removed_meanwhile_costs_only_itself(cli: Cli) -> None:
+    if cli.uid:
+        pytest.skip("not run: an ordinary user's overlay copies a folder instead of moving it")
+    cli.put("d/x", "x\n")
+    done = cli.sh("mv d moved; echo more >> moved/x; echo fresh > fresh", "--hold")
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(os.path.join(cli.workspace, "d"))
+    refused = cli("apply", "last", "--on-conflict", "refuse")
+    assert refused.returncode == 5
+    assert not cli.has("fresh")
+    done = cli("apply", "last", "--on-conflict", "theirs")
+    assert done.returncode in (0, 6), done.stderr
+    assert cli.get("fresh") == "fresh\n"
+    assert not cli.has("d")
+    assert not cli.has("moved")
+    assert cli.verdict("last", "--replay") == "complete"

@@ -322,3 +322,93 @@ def test_the_next_apply_on_the_workspace_recovers_first(cli: Cli) -> None:
     assert files(cli) == AFTER
     assert cli.get("d") == "later\n"
     assert recover(cli) == []
+
+
+def damage(cli: Cli, run: str) -> bytes:
+    log = os.path.join(cli.state, "runs", run, "journal", "wal")
+    with open(log, "r+b") as file:
+        whole = file.read()
+        file.truncate(len(whole) // 2)
+    return whole[: len(whole) // 2]
+
+
+def everything(top: str) -> set[bytes]:
+    """Return the content of every file below a folder."""
+    found: set[bytes] = set()
+    for folder, _folders, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as file:
+                    found.add(file.read())
+    return found
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_merge_that_cannot_be_ended_is_given_up_on_a_word_and_loses_no_byte(cli: Cli, at: int) -> None:
+    run = stage_three(cli)
+    assert cut_off_apply(cli, run, at).killed
+    log = damage(cli, run)
+    between = files(cli)
+    asked = cli("recover", run, "--give-up")
+    assert asked.returncode == 2
+    assert b"--give-up --yes" in asked.stderr
+    assert b"workspace:a" in asked.stdout
+    assert json.loads(cli("runs", "--json").stdout)[-1]["status"] != "unknown"
+    done = cli("recover", run, "--give-up", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert sorted(said["unknown"]) == ["workspace:a", "workspace:b", "workspace:c"]
+    assert files(cli) == between
+    assert json.loads(cli("runs", "--json").stdout)[-1]["status"] == "unknown"
+    assert {one["fate"] for one in cli.story(run)["effects"]} == {"unknown"}
+    assert cli.verdict(run, "--replay") == "complete"
+    kept = os.path.join(cli.state, "runs", run, "given-up")
+    with open(os.path.join(kept, "journal", "wal"), "rb") as file:
+        assert file.read() == log
+    assert {b"old\n", b"new\n"} <= everything(cli.base)
+    # the workspace is free again, and cleaning keeps what is left
+    assert cli.sh("true").returncode == 0
+    assert cli("runs", "--clean", "--older-than", "0d").returncode in (0, 2)
+    assert os.path.isdir(kept)
+    assert cli("recover", run, "--give-up", "--yes").returncode == 2
+
+
+def test_giving_up_ends_what_can_be_ended_instead(cli: Cli) -> None:
+    run = stage_three(cli)
+    assert cut_off_apply(cli, run, 2).killed
+    done = cli("recover", run, "--give-up", "--yes")
+    assert done.returncode == 2
+    assert b"nothing to give up" in done.stderr
+    assert files(cli) == AFTER
+    cli.sh("echo 1 > held", "--hold")
+    assert cli("recover", "last", "--give-up", "--yes").returncode == 2
+    assert cli("recover", "--give-up", "--yes").returncode == 2
+    assert cli("recover", run, "--yes").returncode == 2
+
+
+def test_giving_up_that_is_killed_is_done_by_the_next(cli: Cli) -> None:
+    if cli.uid:
+        pytest.skip("not run: counts the calls of root's fork")
+    run = stage_three(cli)
+    assert cut_off_apply(cli, run, 2).killed
+    damage(cli, run)
+    between = files(cli)
+    for at in range(1, 200):
+        ended = run_failing(
+            lambda: become(cli, "recover", run, "--give-up", "--yes"),
+            calls=("rename", "renameat", "renameat2"),
+            at=at,
+        )
+        assert files(cli) == between
+        if not ended.killed:
+            break
+    else:
+        pytest.fail("it never came to its end")
+    assert at > 2
+    for words in (("--give-up", "--yes"), ()):
+        if json.loads(cli("runs", "--json").stdout)[-1]["status"] != "unknown":
+            cli("recover", run, *words)
+    assert json.loads(cli("runs", "--json").stdout)[-1]["status"] == "unknown"
+    assert files(cli) == between
+    assert cli.verdict(run, "--replay") == "complete"

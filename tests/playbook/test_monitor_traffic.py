@@ -294,3 +294,18 @@ def test_unreadable_traffic_is_on_record() -> None:
     it = book() >> ev.TrafficRefused(host="evil.test", port=25, reason="neither TLS nor HTTP")
     it << Wrote(NodeKind.TOOL_CALL)
     it.done()
+
+
+def test_questions_wait_side_by_side_while_other_requests_pass_and_are_answered_in_any_order() -> None:
+    it = proposed(book("review"), request("GET", "first.test"))
+    it << Wrote(NodeKind.DEFERRED, "defer") << cmd.Ask
+    proposed(it, request("GET", "second.test")) << Wrote(NodeKind.DEFERRED, "defer") << cmd.Ask
+    proposed(it, request("GET", "docs.test", "/page")) << cmd.LetPass(effect_id="e3", durable=False)
+    it >> answers(it, ("e2", Decision.RELEASE)) << Wrote(NodeKind.RESOLUTION)
+    it << cmd.LetPass(effect_id="e2", durable=False)
+    assert [item.effect.id for item in it.done().opened] == ["e1"]
+    # An answer to what was answered already changes nothing.
+    it >> answers(it, ("e2", Decision.RELEASE)) << Wrote(NodeKind.RESOLUTION)
+    it.done()
+    it >> EXITED << Wrote(NodeKind.TOOL_OUTPUT) << Wrote(NodeKind.BLOCKED, "refuse") << cmd.ListChanges()
+    assert it.done().turned_away == 1

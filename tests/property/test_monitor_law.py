@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from interlock.model import commands as cmd
 from interlock.model import events as ev
+from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
 from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
+from interlock.model.records import changed
 from interlock.model.requests import Credential, NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import Decision
 from interlock.monitor import State, event_from_payload, event_payload, step
@@ -25,6 +27,7 @@ network:
   hosts:
     - {host: api.test, methods: ["*"], park: [POST], clearance: critical}
     - {host: parked.test, park: [POST, PUT]}
+  models: [llm.test]
 """,
     filename="law",
 )
@@ -64,9 +67,11 @@ REQUESTS = st.builds(
     NetRequest,
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
     scheme=st.sampled_from(["http", "https"]),
-    host=st.sampled_from(["api.test", "parked.test", "evil.test", "203.0.113.9", "interlock.internal"]),
+    host=st.sampled_from(
+        ["api.test", "parked.test", "evil.test", "203.0.113.9", "interlock.internal", "llm.test"]
+    ),
     port=st.sampled_from([443, 8443]),
-    path=st.sampled_from(["/", "/a/b", "/requests/e1", "/requests/e2", "/notices"]),
+    path=st.sampled_from(["/", "/a/b", "/v1/messages", "/requests/e1", "/requests/e2", "/notices"]),
     body_size_bytes=st.sampled_from([0, 5, -1]),
     body_text=st.none() | st.just("KEY=1"),
     credential=st.sampled_from(Credential),
@@ -89,6 +94,9 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
     asked = tuple(item.effect.id for item in state.opened) or state.resolving
     if not under_way:
         allowed -= {ev.MessageMade}
+    talks = [one for one in under_way if state.flying[one].effect.operation == "net.model"]
+    if not talks:
+        allowed -= {ev.ActionsAnnounced}
     if not answerable:
         allowed -= {ev.ResponseReceived}
     of_scope = state.phase is not Phase.RUNNING or state.living is Phase.DEFERRED
@@ -100,6 +108,10 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         allowed -= {ev.ScopeCommitted, ev.CommitFailed}
     elif state.phase is Phase.STUCK:
         allowed -= {ev.StuckSettled, ev.DiscardRequested}
+    elif state.phase in (Phase.INTENDED, Phase.COMMITTING):
+        allowed -= {
+            ev.DiscardRequested
+        }  # only as a merge that is given up (tests/integration/test_recover.py)
     choices: list[tuple[str, ...]] = [()] if of_scope else []
     choices += [asked] if asked and state.phase is Phase.RUNNING else []
     by_type: dict[type, st.SearchStrategy[ev.Event]] = {
@@ -114,6 +126,12 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
                 text=st.none() | st.just("KEY=1"),
                 placeholders=st.sampled_from([(), ("e1",)]),
             ),
+        ),
+        ev.ActionsAnnounced: st.builds(
+            ev.ActionsAnnounced,
+            effect_id=st.sampled_from(talks or [""]),
+            calls=st.just((AnnouncedCall(call_id="c1", tool="Bash", arguments='{"command":"rm a.py"}'),)),
+            results=st.sampled_from([(), ("c1",)]),
         ),
         ev.ResponseReceived: st.builds(
             ev.ResponseReceived,
@@ -207,6 +225,13 @@ def conflicts(state: State) -> set[str]:
     }
 
 
+def verdicts(state: State) -> list[tuple[object, ...]]:
+    return [
+        (item.effect.id, item.verdict.decision, item.verdict.checks, item.verdict.exception)
+        for item in (*state.decided(), *state.refused, *state.parked, *state.flying.values())
+    ]
+
+
 def _files(state: State) -> tuple[str, ...]:
     changed = {item.effect.id for item in state.decided() if item.effect.change is not None}
     return tuple(one for one in state.released if one in changed)
@@ -231,7 +256,13 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
         history.append(event)
         if isinstance(event, ev.IntentRecorded):
             intended = event.released
+        before = state
         state, commands = step(state, event)
+        if isinstance(event, ev.ActionsAnnounced):
+            assert changed(state, next_seq=before.next_seq) == before, (
+                "an announced action was no mere record"
+            )
+            assert [type(command) for command in commands] == [cmd.Append]
         refused_by_rule |= {
             item.effect.id for item in state.decided() if item.verdict.decision is Decision.REFUSE
         }
@@ -263,6 +294,11 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     assert seqs == list(range(len(seqs)))
     # Each held request is answered once; a parked one again only when it is refused after all.
     assert all(count <= 2 for count in answered.values())
+    silent = State()
+    for event in history:
+        if not isinstance(event, ev.ActionsAnnounced):
+            silent, _ = step(silent, event)
+    assert verdicts(silent) == verdicts(state), "what a model announced changed a verdict"
     again = State()
     for event in history:
         assert event_from_payload(event_payload(event)) == event

@@ -137,3 +137,21 @@ def test_hidden_list_is_well_formed() -> None:
     assert len(set(paths)) == len(paths)
     assert all(path.startswith(("/", "~/")) and "*" not in os.path.dirname(path) for path in paths)
     assert all(entry.reason for entry in hidden.DEFAULT)
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="not run: only root works below a folder that only its owner may enter"
+)
+def test_layout_a_folder_closed_to_others_above_the_workspace_is_made_anew(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "deep").mkdir(parents=True)
+    (closed / "beside").mkdir()
+    closed.chmod(0o700)
+    plan = make_plan(closed / "deep", home=str(tmp_path / "home"))
+    steps = layout.compute(plan).steps
+    above = {step.target for step in steps if isinstance(step, layout.Fresh)}
+    tops = [folder for folder in above if layout.within(str(closed), folder)]
+    assert tops, above
+    work = str(closed / "deep" / "work")
+    order = [step.target for step in steps]
+    assert order.index(tops[0]) < order.index(work)

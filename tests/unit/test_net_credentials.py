@@ -277,6 +277,17 @@ def test_the_secret_goes_to_names_below_and_in_clear_text_to_this_machine_alone(
     assert clear.put_in(away) is away
 
 
+def test_the_secret_goes_in_clear_text_to_its_own_hosts_where_the_operator_says_so() -> None:
+    bare = BoundSecret(name="m", hosts=("model.lan",), placeholder="ph-1", secret="real", plain_http=True)
+    request = head((b"authorization", b"Bearer ph-1"), host="model.lan", port=80, scheme="http")
+    assert keys(bare).put_in(request).headers == ((b"authorization", b"Bearer real"),)
+    assert keys(bare).seen(request)[0] is Credential.BOUND
+    foreign = head((b"authorization", b"Bearer another"), host="model.lan", port=80, scheme="http")
+    assert keys(bare).seen(foreign)[0] is Credential.FOREIGN
+    elsewhere = head((b"authorization", b"Bearer ph-1"), host="other.lan", port=80, scheme="http")
+    assert keys(bare).put_in(elsewhere) is elsewhere
+
+
 def test_a_placeholder_that_begins_like_another_is_not_mistaken_for_it() -> None:
     short = BoundSecret(name="s", hosts=("api.example",), placeholder="ph-1", secret="short")
     long = BoundSecret(name="l", hosts=("api.example",), placeholder="ph-12", secret="long")

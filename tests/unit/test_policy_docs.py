@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.policy import load_policy
+from interlock.policy.compensation_loading import COMPENSATION_KEYS, UNDO_KEYS
 from interlock.policy.loading import _KEYS
 from interlock.policy.net_effects import FACETS
 from interlock.policy.network_loading import (
@@ -36,7 +37,16 @@ def test_every_key_action_and_attribute_is_named() -> None:
 
 def test_every_key_and_facet_of_the_network_is_named() -> None:
     words = set(re.findall(r"[\w-]+", TEXT))
-    keys = (*KEYS, *HOST_KEYS, *OPAQUE_KEYS, *PUBLISH_KEYS, *SECRET_KEYS, *LIMIT_KEYS)
+    keys = (
+        *KEYS,
+        *HOST_KEYS,
+        *OPAQUE_KEYS,
+        *PUBLISH_KEYS,
+        *SECRET_KEYS,
+        *LIMIT_KEYS,
+        *COMPENSATION_KEYS,
+        *UNDO_KEYS,
+    )
     assert not [word for word in (*keys, *FACETS) if word not in words]
 
 

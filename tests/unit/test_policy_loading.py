@@ -12,6 +12,7 @@ from interlock.model.errors import PolicyError
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
 from interlock.policy.document import read_document
+from interlock.policy.executable import entries_at
 from interlock.policy.globs import check_glob
 from interlock.policy.presets import CURRENT, TEXTS, written_out
 from interlock.policy.presets_read import READ
@@ -33,6 +34,8 @@ environment:
   pass: [MY_*]
   set: {A: "1"}
 state: ["~/.claude", "~/.config/tool/"]
+home: ["~/.toolrc", "~/.config/tool.d/**"]
+folders: ["~/other", "/srv/x/"]
 sandbox: {nested: true, hide: ["~/mail"], expose: ["/opt/x"]}
 limits: {processes: 7, memory: 2GiB, file_size: 100}
 cedar: |
@@ -51,7 +54,7 @@ def load(text: str) -> room.Policy:
 def test_every_key_is_read() -> None:
     policy = load(FULL)
     assert policy.name == "p.yaml"
-    assert policy.preset == "coding@2"
+    assert policy.preset == "coding@3"
     assert policy.task_trusted
     assert policy.trusts(Place(root="workspace", path="docs/a/b.md"))
     assert policy.trusts(Place(root="state:.notes", path="plan.md"))
@@ -72,12 +75,15 @@ def test_every_key_is_read() -> None:
     assert "PATH" in policy.environment.passed
     assert policy.environment.set == (("A", "1"),)
     assert policy.state_roots == (("state:.claude", "~/.claude"), ("state:.config/tool", "~/.config/tool"))
+    assert policy.home[-2:] == (".toolrc", ".config/tool.d/**")
+    assert ".bashrc" in policy.home
+    assert policy.folders == ("~/other", "/srv/x")
     assert policy.sandbox == room.SandboxChoices(nested=True, hide=("~/mail",), expose=("/opt/x",))
     assert policy.limits.processes == 7
     assert policy.limits.open_files == 65536
     assert policy.limits.memory_bytes == 2 * 2**30
     assert policy.limits.file_size_bytes == 100
-    assert '@id("line-24") permit' in policy.cedar
+    assert '@id("line-26") permit' in policy.cedar
 
 
 @pytest.mark.parametrize(
@@ -102,8 +108,8 @@ def test_the_effective_text_loads_to_the_same_policy(text: str | None) -> None:
 
 def test_none_is_the_preset_coding() -> None:
     policy = room.load_policy(None, filename="x")
-    assert policy.name == policy.preset == "coding@2"
-    assert room.load_policy("version: 1\n", filename="coding@2").cedar == policy.cedar
+    assert policy.name == policy.preset == "coding@3"
+    assert room.load_policy("version: 1\n", filename="coding@3").cedar == policy.cedar
 
 
 def test_the_task_can_be_taken_out() -> None:
@@ -126,7 +132,7 @@ MISTAKES = [
     ('version: 1\ntrusted: [{file: "a[b"}]', 2, 18, "not closed", "docs/**"),
     ('version: 1\ntrusted: [{file: "a**"}]', 2, 18, "stand alone", "docs/**"),
     ('version: 1\ntrusted: [{file: "[z-a]"}]', 2, 18, "cannot be read", "docs/**"),
-    ("version: 1\ntrusted: [{file: a, root: home}]", 2, 27, "no root", "workspace"),
+    ("version: 1\ntrusted: [{file: a, root: hime}]", 2, 27, "no root", "workspace"),
     ("version: 1\nsensitive: [{place: a, level: secrt}]", 2, 31, "a level", "secret"),
     ("version: 1\nsensitive: [{level: secret}]", 2, 13, "wants the key `place`", "place"),
     ("version: 1\npreset: codin", 2, 9, "no preset", "coding"),
@@ -140,6 +146,10 @@ MISTAKES = [
     ("version: 1\nenvironment: {pass: [A B]}", 2, 22, "variable", "letters"),
     ("version: 1\nenvironment: {set: {A: 1}}", 2, 24, "text", "quotes"),
     ("version: 1\nstate: [claude]", 2, 9, "HOME", "~/.claude"),
+    ("version: 1\nhome: [.bashrc]", 2, 8, "HOME", "~/.bashrc"),
+    ("version: 1\nhome: ['~/**']", 2, 8, "named", "~/.bashrc"),
+    ("version: 1\nhome: ['~/../x']", 2, 8, "normal form", "~/.bashrc"),
+    ("version: 1\nfolders: [other]", 2, 11, "absolute", "~/other"),
     ("version: 1\nlimits: {memory: lots}", 2, 18, "a size", "4GiB"),
     ("version: 1\nlimits: {processes: 0}", 2, 21, "above 0", "1024"),
     ("version: 1\nlimits: {processor: 1}", 2, 10, "unknown key", "processes"),
@@ -152,7 +162,7 @@ MISTAKES = [
     ("- a", 1, 1, "mapping", "version: 1"),
     ("version: 1\nx: \x01", 2, 4, "character", "UTF-8"),
     ("version: 1\nx: " + "[" * 20 + "]" * 20, 2, 12, "deeper", "depth"),
-    ("{version: 1}", 1, 1, "cannot be written", "preset: coding@2"),
+    ("{version: 1}", 1, 1, "cannot be written", "preset: coding@3"),
     ("version: 1\ncedar: >\n  permit(principal, action, resource);", 2, 8, "folded", "cedar: |"),
     ("version: 1\ncedar: [1]", 2, 8, "text", "cedar: |"),
 ]
@@ -218,12 +228,30 @@ def test_a_released_preset_never_changes() -> None:
     """A ledger names it, and a replay must find the same rules."""
     digest = hashlib.sha256(TEXTS["coding@1"].encode()).hexdigest()
     assert digest == "69b3005596056e6d6a55aca96c6030e33eb41d4397619d71463614b7dfa13edf"
-    old, new = (room.load_policy(f"version: 1\npreset: {name}\n", filename="p") for name in TEXTS)
-    assert not old.network.declared
-    assert replace(old, text="", digest="", preset="", cedar="", network=new.network) == replace(
-        new, text="", digest="", preset="", cedar=""
-    )
-    assert new.cedar.startswith(old.cedar)
+    digest = hashlib.sha256(TEXTS["coding@2"].encode()).hexdigest()
+    assert digest == "929f4cb3dc714f8504741ae3d322a73f38b2d6e8ad63c78373ecfd29f40c37aa"
+    first, second, third = (room.load_policy(f"version: 1\npreset: {name}\n", filename="p") for name in TEXTS)
+    assert not first.network.declared
+    assert _unnamed(replace(first, network=second.network)) == _unnamed(second)
+    assert second.cedar.startswith(first.cedar)
+    assert not second.home
+    assert _unnamed(replace(second, home=third.home)) == _unnamed(third)
+
+
+def _unnamed(policy: room.Policy) -> room.Policy:
+    return replace(policy, text="", digest="", preset="", cedar="")
+
+
+def test_what_the_preset_stages_of_home_is_judged_as_what_runs() -> None:
+    """Else a change of it would be released unseen: it lies in a folder that was given to the run."""
+    plain = {".gitignore_global", ".config/git/x"}
+    places = {glob.replace("**", "x").replace("*.fish", "config.fish") for glob in _preset().home}
+    unjudged = {place for place in places if not entries_at(place)}
+    assert unjudged <= plain
+
+
+def _preset() -> room.Policy:
+    return room.load_policy(None, filename="x")
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -257,7 +285,7 @@ def test_explain_says_each_part() -> None:
         "~/.claude",
     ):
         assert part in text
-    for part in ("PATH", "hidden: ~/mail", "at most 7 processes", "forbid mine", "permit line-24"):
+    for part in ("PATH", "hidden: ~/mail", "at most 7 processes", "forbid mine", "permit line-26"):
         assert part in text
     assert all("\n" not in line for line in lines)
 

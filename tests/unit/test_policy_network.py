@@ -6,7 +6,8 @@ from interlock import policy as room
 from interlock.model.errors import PolicyError
 from interlock.model.labels import Confidentiality
 from interlock.model.requests import NetRequest
-from interlock.policy.network import HostRule, HostRules, climbs, host_fits, method_of
+from interlock.policy.net_paths import climbs, host_fits
+from interlock.policy.network import HostRule, HostRules, method_of
 
 FULL = """\
 version: 1

@@ -509,3 +509,48 @@ def test_a_file_with_two_names_is_a_conflict_at_both(rooted: Scene) -> None:
     edits = rooted.edits(whole=True, touches=touch_of(rooted, "a"))
     assert edits == {"a": HostEdit.EDITED, "d/again": HostEdit.EDITED}
     assert stat.S_ISREG(os.lstat(f"{rooted.tree.lower}/d/again").st_mode)
+
+
+@pytest.mark.parametrize("kind", ["redirect", "index"])
+@pytest.mark.parametrize("instead", ["nothing", "a file", "a link"])
+def test_a_moved_folder_that_the_host_removed_is_a_conflict_and_no_fault(
+    scratch: str, kind: str, instead: str
+) -> None:
+    scene = Scene(scratch, kind)
+
+    def work(top: str) -> None:
+        os.rename(f"{top}/d", f"{top}/moved")
+        append(f"{top}/moved/x", "more\n")
+        write(f"{top}/fresh", "fresh\n")
+
+    scene.tree.edit(work)
+
+    def host(top: str) -> None:
+        shutil.rmtree(f"{top}/d")
+        if instead == "a file":
+            write(f"{top}/d", "mine\n")
+        elif instead == "a link":
+            os.symlink("other", f"{top}/d")
+
+    scene.host(host)
+    found = scene.listed()
+    assert found["fresh"].host_edit is None
+    assert found["moved"].host_edit is HostEdit.GONE
+    assert found["moved/x"].host_edit is HostEdit.GONE
+    if instead != "nothing":
+        assert found["d"].host_edit is not None
+    else:
+        assert "d" not in found
+
+
+def test_a_folder_moved_onto_one_of_the_host_that_lost_its_own_shows_both(scratch: str) -> None:
+    scene = Scene(scratch, "redirect")
+    scene.tree.edit(lambda top: os.rename(f"{top}/d", f"{top}/moved"))
+
+    def host(top: str) -> None:
+        os.rename(f"{top}/d", f"{top}/moved")
+
+    scene.host(host)
+    found = scene.listed()
+    assert found["moved"].kind is ChangeKind.REPLACE
+    assert found["moved"].host_edit is HostEdit.GONE

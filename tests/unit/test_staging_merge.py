@@ -171,22 +171,41 @@ def test_only_what_is_released_is_merged(scratch: str) -> None:
     assert os.path.isdir(f"{tree.lower}/a")
 
 
-def test_devices_fifos_and_sockets_are_skipped_and_said(scratch: str) -> None:
+def test_devices_and_sockets_are_skipped_and_said(scratch: str) -> None:
     def plant(top: str) -> None:
-        os.mkfifo(f"{top}/fifo")
         os.mknod(f"{top}/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
         os.mkdir(f"{top}/made")
-        os.mkfifo(f"{top}/made/fifo")
+        os.mknod(f"{top}/made/socket", stat.S_IFSOCK | 0o666)
         os.unlink(f"{top}/f0")
-        os.mkfifo(f"{top}/f0")
+        os.mknod(f"{top}/f0", stat.S_IFSOCK | 0o666)
 
     tree, changes = staged(scratch, plant)
     merge_plan = full_plan(tree, changes)
-    assert [place.path for place in merge_plan.skipped] == ["f0", "fifo", "made/fifo", "null"]
+    assert [place.path for place in merge_plan.skipped] == ["f0", "made/socket", "null"]
     prepare(merge_plan, tree.journal)
     apply(tree.journal)
     assert os.listdir(f"{tree.lower}/made") == []
     assert stat.S_ISREG(os.lstat(f"{tree.lower}/f0").st_mode)
+
+
+def test_a_released_fifo_is_made_with_its_mode_owner_and_times(scratch: str) -> None:
+    def plant(top: str) -> None:
+        os.mkfifo(f"{top}/fifo")
+        os.chmod(f"{top}/fifo", 0o640)
+        os.chown(f"{top}/fifo", 1000, 1000)
+        os.utime(f"{top}/fifo", ns=(5, 1_000_000_007))
+        os.unlink(f"{top}/f0")
+        os.mkfifo(f"{top}/f0")
+        os.link(f"{top}/f0", f"{top}/other")
+
+    tree, changes = staged(scratch, plant)
+    prepare(full_plan(tree, changes), tree.journal)
+    apply(tree.journal)
+    made = os.lstat(f"{tree.lower}/fifo")
+    assert stat.S_ISFIFO(made.st_mode)
+    assert (stat.S_IMODE(made.st_mode), made.st_uid, made.st_mtime_ns) == (0o640, 1000, 1_000_000_007)
+    assert stat.S_ISFIFO(os.lstat(f"{tree.lower}/f0").st_mode)
+    assert os.lstat(f"{tree.lower}/f0").st_ino == os.lstat(f"{tree.lower}/other").st_ino
 
 
 def test_what_a_file_is_stays_with_it(scratch: str) -> None:

@@ -27,8 +27,11 @@ __all__ = [
 ]
 
 
-def probe() -> tuple[Feature, ...]:
-    """Say what this kernel and user can do, for `interlock doctor`; quick, and without a trace."""
+def probe(state: str = "") -> tuple[Feature, ...]:
+    """Say what this kernel and user can do, for `interlock doctor`; quick, and without a trace.
+
+    Takes: `state`, the folder in which runs stage, to try it too.
+    """
     from interlock.boundary import features
 
-    return features.probe()
+    return features.probe(state)

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from interlock.boundary import kernel
 from interlock.boundary.drains import DrainTimes, stamp_clock_ns
-from interlock.boundary.plan import Overlay
+from interlock.boundary.plan import Overlay, OverlayError
 from interlock.model.errors import BoundaryError
 from interlock.model.events import ActivityLost, ActivityObserved, FileRead, FileWrite
 from interlock.model.places import Place, path_text
@@ -129,7 +129,9 @@ class Watch:
             self.times.note(0, stamp_clock_ns())
         except OSError as error:
             self.close()
-            raise BoundaryError(
+            # an overlay over an overlay (a container's root) has no file handles: a full copy can stand in for it
+            kind = OverlayError if error.errno == errno.EOPNOTSUPP else BoundaryError
+            raise kind(
                 f"file events cannot be had on the staged copy: {error.strerror}",
                 hint="keep Interlock's state on a file system with file handles (ext4, xfs, btrfs, tmpfs), "
                 "Linux 5.17 or newer",

@@ -128,7 +128,7 @@ def _child(parent: str, folders: list[str]) -> str | None:
         if os.path.dirname(folder) == parent:
             return folder
     _sweep(parent)
-    folder = f"{parent}/{_PREFIX}{os.getpid()}-{next(_numbers)}"
+    folder = f"{parent}/{_PREFIX}{os.getpid()}-{_pid_namespace()}-{next(_numbers)}"
     try:
         os.mkdir(folder)
     except OSError:
@@ -154,10 +154,17 @@ def _ownerless(parent: str) -> list[str]:
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):
             if name.startswith(_PREFIX):
-                owner = name[len(_PREFIX) :].partition("-")[0]
-                if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+                owner, _, rest = name[len(_PREFIX) :].partition("-")
+                # a number of another pid namespace (a container that shares the cgroup) says nothing here
+                ours = rest.startswith(f"{_pid_namespace()}-")
+                if ours and owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
                     found.append(f"{parent}/{name}")
     return found
+
+
+def _pid_namespace() -> int:
+    """Return the number of the pid namespace that our own pid is counted in."""
+    return os.stat("/proc/self/ns/pid").st_ino
 
 
 def _sweep(parent: str) -> None:

@@ -20,6 +20,9 @@ def _family(reason: str, *paths: str) -> tuple[Hidden, ...]:
     return tuple(Hidden(path=path, reason=reason) for path in paths)
 
 
+OF_AGENTS = "credentials and history of agents"
+"""The reason of what an agent's own profile may show to it again."""
+
 DEFAULT: tuple[Hidden, ...] = (
     *_family("keys that log in to other machines", "~/.ssh", "~/.putty", "~/.config/mosh"),
     *_family(
@@ -103,7 +106,7 @@ DEFAULT: tuple[Hidden, ...] = (
         "~/.twurlrc",
     ),
     *_family(
-        "credentials and history of agents",
+        OF_AGENTS,
         "~/.claude/.credentials.json",
         "~/.claude.json",
         "~/.claude/history.jsonl",

@@ -74,7 +74,9 @@ def begin(order: Order, channel: socket.socket) -> NoReturn:
         text = f"{error.code}\0{error.message}\0{error.hint}"
         _send(channel, b"E" + text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        text = f"boundary\0the sandbox could not be set up: {error.strerror or error}\0run `interlock doctor`"
+        from interlock.boundary.surroundings import start_fix
+
+        text = f"boundary\0the sandbox could not be set up: {error.strerror or error}\0{start_fix(error)}"
         _send(channel, b"E" + text.encode("utf-8", "surrogateescape"))
     except BaseException as error:  # noqa: BLE001 - nothing may escape into the caller's copy of the stack
         _send(
@@ -117,6 +119,11 @@ def _live(order: Order, channel: socket.socket) -> None:
     wiring.raise_loopback()
     if order.plan.net is not None:
         tagged, note = wiring.wire(order.plan.net.published)
+        if order.plan.net.signing is not None:
+            from interlock.boundary.signing.place import open_socket
+
+            tagged.append(open_socket(order.plan.net.signing.socket))
+            facts.append(f"signing={' '.join(order.plan.net.signing.namespaces)}")
         doors.hand_over(channel, tagged)
         facts.append(f"net={note}")
     os.umask(umask)

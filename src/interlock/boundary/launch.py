@@ -9,11 +9,6 @@ from collections.abc import Callable
 from interlock.boundary import kernel
 from interlock.model.errors import BoundaryError
 
-NAMESPACES_FIX = (
-    "allow user namespaces: sysctl user.max_user_namespaces > 0, kernel.unprivileged_userns_clone=1, "
-    "kernel.apparmor_restrict_unprivileged_userns=0; in a container, run it with them allowed"
-)
-
 
 def launch(body: Callable[[], object]) -> int:
     """Fork twice: an ordinary fork leaves other threads' locks behind, then a clone enters the namespaces.
@@ -44,9 +39,10 @@ def launch(body: Callable[[], object]) -> int:
         raise BoundaryError("the sandbox's first process could not be made", hint="run `interlock doctor`")
     first: int = struct.unpack("=i", answer)[0]
     if first < 0:
+        from interlock.boundary.surroundings import look, namespaces_fix
+
         raise BoundaryError(
-            f"this kernel refuses new namespaces: {os.strerror(-first)}",
-            hint=NAMESPACES_FIX,
+            f"this kernel refuses new namespaces: {os.strerror(-first)}", hint=namespaces_fix(look())
         )
     return first
 

@@ -114,13 +114,6 @@ def compute(plan: SandboxPlan) -> Layout:
     masks = _masked(plan, home)
     has_home = os.path.isdir(home) and home != "/" and not any(within(home, target) for target in targets)
 
-    below = sorted(point for point in mounts if has_home and point.startswith(home + "/"))
-    if below:
-        raise BoundaryError(
-            "no throw-away layer can be laid over HOME, since other file systems are mounted below it: "
-            + ", ".join(path_text(os.fsencode(one)) for one in below[:3]),
-            hint="unmount them, or give the run another home: HOME=DIR interlock run …",
-        )
     steps = _shown("/", mounts, frozenset(masks))
     bound = [step.source for step in steps if isinstance(step, Bind)]
     private = [path for path in PRIVATE_FOLDERS if not os.path.islink(path) and os.path.isdir(path)]
@@ -155,6 +148,12 @@ def compute(plan: SandboxPlan) -> Layout:
             )
     if has_home:
         inner.append((home.count("/"), 2, HomeLayer(target=home)))
+    shut = {one for target in targets if (one := _shut_above(target, (*anchors, *private)))}
+    inner.extend((one.count("/"), 0, Fresh(target=one, mode=0o755, sealed=True)) for one in shut - set(masks))
+    if has_home or home in targets:
+        inner.extend(
+            (step.target.count("/"), 1, step) for step in _mounted_below(home, mounts, masks, targets)
+        )
     inner.extend(
         (target.count("/"), 3, Staged(target=target, index=index)) for index, target in enumerate(targets)
     )
@@ -167,6 +166,54 @@ def compute(plan: SandboxPlan) -> Layout:
             steps.append(Mask(target=path, folder=False))
     writable = [*targets, *([home] if has_home else []), *private, "/dev", "/proc"]
     return Layout(steps=tuple(steps), writable=tuple(writable))
+
+
+def _shut_above(target: str, layers: tuple[str, ...]) -> str | None:
+    """Return the topmost folder above a staged one that nobody but its owner may pass.
+
+    Root's command sees the host's folders as nobody's: the staged one is reached through a new folder there, without
+    what lies beside it.
+    """
+    if os.geteuid() != 0 or any(within(target, layer) for layer in layers if layer != target):
+        return None
+    path = ""
+    for part in target.strip("/").split("/")[:-1]:
+        path += "/" + part
+        if not os.stat(path).st_mode & stat.S_IXOTH:
+            return path
+    return None
+
+
+def _mounted_below(
+    home: str, mounts: frozenset[str], masks: dict[str, bool], targets: tuple[str, ...]
+) -> list[Step]:
+    """Lay out, read-only, the other file systems below HOME: its layer shows HOME's own alone.
+
+    Raises: BoundaryError for an ordinary user, to whom the kernel gives no layer over a folder with such mounts.
+    """
+    below = sorted(point for point in mounts if point.startswith(home + "/"))
+    if below and os.geteuid() != 0:
+        raise BoundaryError(
+            "no layer can be laid over HOME by an ordinary user, since other file systems are mounted below it: "
+            + ", ".join(path_text(os.fsencode(one)) for one in below[:3]),
+            hint="unmount them, or give the run another home: HOME=DIR interlock run …",
+        )
+    steps: list[Step] = []
+    for point in below:
+        # what a mask or a staged folder of its own lies over is that one's
+        if any(within(point, one) for one in (*masks, *targets) if one != home and within(one, home)):
+            continue
+        if not os.path.isdir(point):
+            if os.path.isfile(point):
+                steps.append(Bind(target=point, source=point))
+        elif not any(one.startswith(point + "/") for one in below):
+            steps.append(Screen(target=point, source=point))
+        else:
+            steps.append(Fresh(target=point, mode=0o755, sealed=True))
+            steps.extend(
+                step for step in _shown(point, mounts, frozenset(masks)) if step.target not in mounts
+            )
+    return steps
 
 
 def _shown(folder: str, mounts: frozenset[str], masks: frozenset[str]) -> list[Step]:
@@ -226,7 +273,7 @@ def _check(plan: SandboxPlan) -> None:
             raise InputError(
                 f"`{overlay.name}` leads through a symbolic link", hint="give the folder's real path"
             )
-        if within(os.path.realpath(overlay.upper), overlay.lower):
+        if not overlay.sparse and within(os.path.realpath(overlay.upper), overlay.lower):
             raise InputError(
                 f"the staged copy of `{overlay.name}` would lie inside it",
                 hint="move the state folder elsewhere",

@@ -9,6 +9,7 @@ from interlock.boundary import kernel, layout
 from interlock.boundary.layout import Layout
 from interlock.boundary.placing import Placing
 from interlock.boundary.plan import OverlayError, SandboxPlan
+from interlock.model.errors import BoundaryError
 from interlock.model.places import path_text
 
 _QUIET = kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
@@ -75,7 +76,13 @@ def stage_overlay(plan: SandboxPlan, index: int, *, root: bool) -> tuple[int, st
         kernel.set_mount(copy, _QUIET, recursive=False)
         return copy, "copy"
     options = (
-        ("volatile", ("index", "on"), ("nfs_export", "on"), ("redirect_dir", "on"), ("metacopy", "off"))
+        (
+            "volatile",
+            ("index", "on"),
+            ("nfs_export", "on"),
+            ("redirect_dir", "off" if overlay.sparse else "on"),
+            ("metacopy", "off"),
+        )
         if root
         else ("volatile", "userxattr")
     )
@@ -83,17 +90,37 @@ def stage_overlay(plan: SandboxPlan, index: int, *, root: bool) -> tuple[int, st
         os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (overlay.lower, overlay.upper, overlay.work)
     ]
     try:
+        if os.readlink(f"/proc/self/fd/{folders[0]}") != overlay.lower:
+            # what was looked at is not what would be laid over: a link took its place meanwhile
+            raise BoundaryError(
+                f"`{path_text(os.fsencode(overlay.lower))}` became a link while the run was starting",
+                hint="see what is there, then start again",
+            )
         return _overlay(folders, options), " ".join(
             one if isinstance(one, str) else "=".join(one) for one in options
         )
     except OSError as error:
         raise OverlayError(
-            f"no overlay can be laid over `{path_text(os.fsencode(overlay.lower))}` ({error.strerror})",
+            f"no overlay can be laid over `{path_text(os.fsencode(overlay.lower))}` "
+            + (
+                "(the state folder lies on an overlay itself, as in a container; "
+                "on another file system it works: INTERLOCK_STATE=DIR)"
+                if _lies_on_overlay(folders[1])
+                else f"({error.strerror})"
+            ),
             hint="let Interlock work on a full copy: --staging copy",
         ) from error
     finally:
         for one in folders:
             os.close(one)
+
+
+def _lies_on_overlay(descriptor: int) -> bool:
+    """Say whether a folder's file system is an overlay, which the kernel takes as no upper layer."""
+    device = os.fstat(descriptor).st_dev
+    mark = f" {os.major(device)}:{os.minor(device)} ".encode()
+    with open("/proc/self/mountinfo", "rb") as table:
+        return any(mark in line and b" - overlay " in line for line in table)
 
 
 def _overlay(folders: list[int], options: tuple[str | tuple[str, str], ...], attributes: int = _QUIET) -> int:

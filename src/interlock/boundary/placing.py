@@ -5,6 +5,7 @@ import stat
 
 from interlock.boundary import kernel
 from interlock.boundary.plan import PlacedFile
+from interlock.boundary.surroundings import start_fix
 from interlock.model.errors import BoundaryError
 from interlock.model.places import path_text
 
@@ -34,7 +35,7 @@ class Placing:
         except OSError as error:
             raise BoundaryError(
                 f"the file for `{path_text(os.fsencode(one.target))}` cannot be shown: {error.strerror}",
-                hint="run `interlock doctor`",
+                hint=start_fix(error),
             ) from None
         kernel.set_mount(mount, _SHUT_FILE, recursive=False)
         return mount, folder

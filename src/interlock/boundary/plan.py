@@ -21,7 +21,9 @@ class Overlay:
     Takes: `target`, the absolute path inside the sandbox, which is the host path of `lower`; `lower`,
     `upper`, `work`, the layer folders on the host (upper and work empty or an earlier scope's, on one file
     system); `observed`, whether its reads and writes are reported; `copied`, whether `upper` is a full copy to
-    be shown as it is (where the file system can be no overlay's layer). Paths are text with surrogate escapes.
+    be shown as it is (where the file system can be no overlay's layer); `sparse`, whether only some of its
+    places count (HOME): the layers may lie inside it, masked, and no folder of the host is moved in it. Paths
+    are text with surrogate escapes.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Overlay:
     work: str
     observed: bool
     copied: bool = False
+    sparse: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

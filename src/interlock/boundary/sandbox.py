@@ -9,7 +9,18 @@ import socket
 import stat
 from collections.abc import Callable, Iterator, Mapping
 
-from interlock.boundary import bpf, cgroup, inside, kernel, landlock, layout, mounts, ownerless, waiting
+from interlock.boundary import (
+    bpf,
+    cgroup,
+    inside,
+    kernel,
+    landlock,
+    layout,
+    mounts,
+    ownerless,
+    surroundings,
+    waiting,
+)  # fmt: skip
 from interlock.boundary.activity import Watch
 from interlock.boundary.launch import end, launch, map_all
 from interlock.boundary.line import Line, await_ready
@@ -298,7 +309,12 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
                 f"the standard {name} is a folder of the host: everything below it could be reached",
                 hint="give a file, a pipe or a terminal",
             )
-    root = os.geteuid() == 0
+    root = surroundings.stands_as_root()
+    if root and (missing_capabilities := surroundings.lacking()):
+        raise BoundaryError(
+            f"root lacks capabilities here that mounts and file events need: {', '.join(missing_capabilities)}",
+            hint=surroundings.capabilities_fix(surroundings.look()),
+        )
     degraded: list[str] = []
     tree = layout.compute(plan)
     program = bpf.program(nested=plan.nested)
@@ -321,10 +337,11 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
     try:
         made.callback(_settle_layers, plan)
         made.callback(group.remove)
-        if root and "pids" in missing:
+        if "pids" in missing and not surroundings.limits_bind():
             _need(
                 plan, degraded, False, "the number of processes cannot be limited for root without a cgroup",
-                "run as an ordinary user, or where /sys/fs/cgroup is writable",
+                "run as an ordinary user, or where /sys/fs/cgroup is writable "
+                "(docker run --security-opt writable-cgroups=true)",
             )  # fmt: skip
         if "memory" in missing:
             _need(
@@ -390,7 +407,7 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         made.pop_all()
     except OSError as error:
         raise BoundaryError(
-            f"the sandbox could not be set up: {error.strerror or error}", hint="run `interlock doctor`"
+            f"the sandbox could not be set up: {error.strerror or error}", hint=surroundings.start_fix(error)
         ) from None
     finally:
         made.close()

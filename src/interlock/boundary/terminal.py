@@ -69,12 +69,13 @@ class Terminal:
                 _give(os.getpgrp())
 
     def give_back(self) -> None:
-        """Give a borrowed terminal back, if it is still ours to give."""
+        """Give a borrowed terminal back, if it is still ours to give, and have its new holder draw itself again."""
         lender, self._lender = self._lender, 0
         if lender:
             with contextlib.suppress(OSError):
                 if os.tcgetpgrp(0) == os.getpgrp():
                     _give(lender)
+                    os.killpg(lender, signal.SIGWINCH)
 
 
 def _is_neighbour(group: int) -> bool:

@@ -15,6 +15,7 @@ VERBS = {
     "diff": "show what an open run has staged",
     "why": "say why an effect was released, held or refused",
     "notices": "say what was refused and why, inside a run or of one",
+    "review": "answer what a run waits for, or resolve what it did so far",
     "apply": "commit what an open run has staged",
     "discard": "drop what an open run has staged",
     "stop": "end a run's command and leave what it did for later",
@@ -22,6 +23,7 @@ VERBS = {
     "recover": "finish or roll back what a crash cut off in a commit",
     "verify": "check a run's evidence, offline",
     "policy": "make, check or show a policy",
+    "profile": "list, show or check the profiles of agents, or propose one",
     "doctor": "say what this machine can enforce",
     "demo": "see all of it on a small example",
 }
@@ -76,6 +78,11 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     from interlock.model.errors import InterlockError
 
+    if not os.environ.get("HOME") or "SUDO_UID" in os.environ:
+        from interlock.runtime.surroundings import settle
+
+        if (line := settle(os.environ)) and words[0] == "run":
+            print(f"interlock: {line}", file=sys.stderr)
     verb = import_module(f"interlock.cli.{words[0]}")
     try:
         status: int = verb.main(words[1:])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import argparse
 
     from interlock.model.events import OnConflict
+    from interlock.oracle import Oracle
     from interlock.runtime.control_protocol import ProposeNow
     from interlock.runtime.folders import RunFolder
 
@@ -60,6 +61,20 @@ def _open(
     arguments: argparse.Namespace, folder: RunFolder, selection: tuple[str, ...], on_conflict: OnConflict
 ) -> int:
     from interlock import oracle
+
+    who = oracle.choose("human", terminal=True) if arguments.review else oracle.Principal()
+    return resolve_open(folder, who, selection, on_conflict, as_json=arguments.json)
+
+
+def resolve_open(
+    folder: RunFolder,
+    who: Oracle,
+    selection: tuple[str, ...],
+    on_conflict: OnConflict,
+    *,
+    as_json: bool,
+) -> int:
+    """Resolve a run whose command has ended, say what it came to, and return the exit status."""
     from interlock.runtime import folders, history
 
     lock = folders.RunLock(folder.path)
@@ -67,12 +82,11 @@ def _open(
     if folders.merging():
         from interlock.runtime.recovering import recover_beside
 
-        recover_beside([item.lower for item in folder.folders], _note, besides=folder.run_id)
-    who = oracle.choose("human", terminal=True) if arguments.review else oracle.Principal()
+        recover_beside(folder.lowers_of_its_own(), _note, besides=folder.run_id)
     performer = history.reopen(folder.path, who, _note)
     history.resume(performer, who.name, selection, on_conflict)
     resolution = performer.resolution
-    if arguments.json:
+    if as_json:
         print_json(
             {
                 "run": folder.run_id,
@@ -117,7 +131,10 @@ def _living(
     from interlock.runtime.control_protocol import ApplyNow, ProposeNow, write_request
 
     if arguments.review:
-        told = _review(folder, ProposeNow(selection=selection, on_conflict=on_conflict))
+        from interlock import oracle
+
+        who = oracle.choose("human", terminal=True)  # first: without a terminal nothing is to be proposed
+        told = review_living(folder, ProposeNow(selection=selection, on_conflict=on_conflict), who)
     else:
         request = ApplyNow(selection=selection, on_conflict=on_conflict)
         told = control.ask(folder, write_request(request), _note)
@@ -127,14 +144,13 @@ def _living(
     return tell(told, as_json=arguments.json)
 
 
-def _review(folder: RunFolder, request: ProposeNow) -> Mapping[str, object] | None:
-    """Review in this terminal what the monitor proposes. Returns: None where it was left open."""
+def review_living(folder: RunFolder, request: ProposeNow, who: Oracle) -> Mapping[str, object] | None:
+    """Put to `who` what the monitor of a living run proposes. Returns: None where it was left open."""
     from interlock import oracle
     from interlock.runtime import control
     from interlock.runtime.control_protocol import write_request
     from interlock.runtime.proposals import read_proposal
 
-    who = oracle.choose("human", terminal=True)  # first: without a terminal nothing is to be proposed
     answer = control.ask(folder, write_request(request), _note)
     if "proposal" not in answer:
         return answer  # the policy alone decided all of it

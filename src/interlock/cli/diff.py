@@ -79,13 +79,7 @@ def _staged(folder: RunFolder, selection: tuple[str, ...]) -> list[tuple[StagedR
     baseline = Touches.load(folder).baseline()
     found = []
     for item in folder.folders:
-        root = staging.StagedRoot(
-            name=item.name,
-            lower=item.lower,
-            upper=item.upper,
-            mode=folder.staging,
-            xattr_prefix=folder.xattr_prefix,
-        )
+        root = folder.staged_root(item)
         for change in staging.list_changes(root, judges_content=lambda _path: False, baseline=baseline):
             place = str(change.place)
             if not selection or any(place == one or place.startswith(one + "/") for one in selection):

@@ -18,8 +18,9 @@ def main(words: list[str]) -> int:
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
     from interlock import boundary
+    from interlock.runtime.folders import state_folder
 
-    features = boundary.probe()
+    features = boundary.probe(state_folder())
     if arguments.json:
         print_json(
             [

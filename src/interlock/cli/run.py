@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from interlock.oracle import Oracle
+    from interlock.policy.profiles import Profile
     from interlock.runtime.launch import RunOutcome
+
+_ONE_BY_ONE = 6
+"""So many refusals for one reason are told one by one; more are folded."""
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
@@ -26,7 +30,16 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         "  5 stuck. A command ended by signal N gives 128 + N.",
     )
     form.add_argument(
-        "--workspace", metavar="DIR", help="the folder to stage (default: the working directory)"
+        "--workspace",
+        metavar="DIR",
+        help="the folder to stage (default: the repository that the working directory lies in, else itself)",
+    )
+    form.add_argument(
+        "--add-dir",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="one more folder to stage, as the workspace is (may be given again)",
     )
     form.add_argument("--task", metavar="TEXT", help="the task in your words; what it names is vouched for")
     form.add_argument("--task-file", metavar="FILE", help="the same, from a file")
@@ -36,10 +49,22 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         help="the policy (default: ~/.config/interlock/policy.yaml, else the preset `coding`)",
     )
     form.add_argument(
+        "--profile",
+        metavar="NAME",
+        help="the agent's profile: a name, a file, or none (default: found by the command; "
+        "see `interlock profile list`)",
+    )
+    form.add_argument(
         "--oracle",
         metavar="WHO",
         help="who resolves what was deferred: human (default on a terminal), strict (default without one), "
-        "answers:FILE",
+        "review (questions wait for `interlock review` in another terminal), answers:FILE",
+    )
+    form.add_argument(
+        "--answer-within",
+        type=float,
+        metavar="SECONDS",
+        help="refuse what nobody answered by then (default: no limit)",
     )
     form.add_argument(
         "--on-conflict",
@@ -69,10 +94,18 @@ def main(words: list[str]) -> int:
     """Run the verb; see `interlock run --help`."""
     arguments = _arguments(words)
     from interlock.runtime import launch
-    from interlock.runtime.policies import find_policy
+    from interlock.runtime.policies import find_policy, with_profile
+    from interlock.runtime.profiles import find_profile
 
     workspace = _workspace(arguments.workspace)
+    if arguments.verbose and workspace != os.path.realpath(arguments.workspace or os.getcwd()):
+        print(f"interlock: the workspace is {safe(workspace)}, the repository's top folder", file=sys.stderr)
     policy = find_policy(arguments.policy, os.environ)
+    if arguments.profile is not None or not policy.profile:
+        profile = find_profile(arguments.profile, arguments.command, os.environ, workspace)
+        policy = with_profile(policy, profile, os.environ)
+        if profile is not None:
+            _say_profile(profile, arguments)
     oracle_name, oracle = _oracle(arguments)
     from interlock.model.events import OnConflict, Staging
 
@@ -87,6 +120,7 @@ def main(words: list[str]) -> int:
         environment=dict(os.environ),
         staging=Staging(arguments.staging) if arguments.staging else None,
         allow_degraded=arguments.allow_degraded,
+        added_folders=tuple(os.path.abspath(folder) for folder in arguments.add_dir),
         on_conflict=OnConflict(arguments.on_conflict or ("refuse" if oracle_name == "strict" else "ask")),
     )
     outcome = launch.run(request, _note(arguments))
@@ -101,6 +135,21 @@ def main(words: list[str]) -> int:
     return exit_status(outcome)
 
 
+def _say_profile(profile: Profile, arguments: argparse.Namespace) -> None:
+    """Name the option by which an agent asks nobody, where it would wait for answers that cannot come."""
+    from interlock.runtime.profiles import lacks_unattended
+
+    option = lacks_unattended(profile, arguments.command)
+    if option and not sys.stdin.isatty() and not arguments.json:
+        print(
+            f"interlock: {profile.name} may wait for answers that nobody gives here: `{option}` has it ask nothing, "
+            "and Interlock holds what needs you",
+            file=sys.stderr,
+        )
+    elif arguments.verbose:
+        print(f"interlock: the profile `{profile.name}` ({safe(profile.filename)})", file=sys.stderr)
+
+
 def _workspace(given: str | None) -> str:
     path = os.path.realpath(given or os.getcwd())
     if not os.path.isdir(path):
@@ -113,7 +162,11 @@ def _workspace(given: str | None) -> str:
         raise InputError(
             "the whole file system cannot be a workspace", hint="go into a project's folder first"
         )
-    return path
+    if given is not None:
+        return path
+    from interlock.runtime.worktrees import top_of
+
+    return top_of(path, os.path.realpath(os.environ.get("HOME") or "/")) or path
 
 
 def _working_directory(workspace: str) -> str:
@@ -142,7 +195,17 @@ def _oracle(arguments: argparse.Namespace) -> tuple[str, Oracle]:
     from interlock import oracle
 
     chosen = arguments.oracle or ("human" if sys.stdin.isatty() and sys.stderr.isatty() else "strict")
-    who = oracle.choose(chosen, terminal=sys.stdin.isatty() and sys.stderr.isatty())
+    if arguments.answer_within is not None and not 0 < arguments.answer_within < 1e7:
+        raise InputError(
+            "`--answer-within` must be a number of seconds above 0", hint="as in --answer-within 600"
+        )
+    who = oracle.choose(
+        chosen,
+        terminal=sys.stdin.isatty() and sys.stderr.isatty(),
+        deadline_s=arguments.answer_within,
+    )
+    if chosen == "review" and not arguments.json:
+        print("interlock: what needs you waits for: interlock review (in another terminal)", file=sys.stderr)
     return ("hold" if arguments.hold else chosen), who
 
 
@@ -189,12 +252,10 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
     lines = [f"degraded: {item}" for item in outcome.degraded]
     if outcome.interruption:
         lines.append(ink.bad(f"interrupted: {outcome.interruption}"))
-    for effect_id, place, exception in resolution.refusals[:20]:
-        lines.append(f"{ink.decision('refuse')} {effect_id} {safe(place)}: {safe(exception.rationale)}")
-    if len(resolution.refusals) > 20:
-        lines.append(f"… and {len(resolution.refusals) - 20} more: interlock show {outcome.run_id}")
-    if resolution.turned_away:
-        count = len(resolution.turned_away)
+    lines += _refused(outcome, ink)
+    withheld = _withheld(outcome)
+    if withheld:
+        count = len(withheld)
         lines.append(
             f"{ink.bad('refused')} {count} {'request' if count == 1 else 'requests'}, and told the command why: "
             f"interlock show {outcome.run_id}"
@@ -216,12 +277,37 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
         lines.append(
             ink.faint(
                 f"run {outcome.run_id}: {resolution.committed} committed, "
-                f"{len(resolution.refusals) + len(resolution.turned_away)} refused; "
+                f"{len(resolution.refusals) + len(withheld)} refused; "
                 f"evidence: interlock verify {outcome.run_id}"
             )
         )
     for line in lines:
         print(f"interlock: {line}", file=sys.stderr)
+
+
+def _refused(outcome: RunOutcome, ink: Ink) -> list[str]:
+    """Return a line for each refused change; those of one reason fold where they are many."""
+    by_reason: dict[str, list[str]] = {}
+    for effect_id, place, exception in outcome.performer.resolution.refusals:
+        by_reason.setdefault(exception.rationale, []).append(f"{effect_id} {safe(place)}")
+    lines = []
+    for reason, names in by_reason.items():
+        shown = names if len(names) <= _ONE_BY_ONE else names[:2]
+        lines += [f"{ink.decision('refuse')} {name}: {safe(reason)}" for name in shown]
+        if len(names) > len(shown):
+            lines.append(f"… and {len(names) - 2} more for the same reason: interlock show {outcome.run_id}")
+    return lines
+
+
+def _withheld(outcome: RunOutcome) -> list[str]:
+    """Return the requests that were refused, without those that nobody is to be asked about."""
+    from interlock.model.verdicts import QUIET
+
+    return [
+        effect_id
+        for effect_id, _url, exception in outcome.performer.resolution.turned_away
+        if exception.violated_rule != QUIET
+    ]
 
 
 def _summary(outcome: RunOutcome) -> dict[str, object]:
@@ -243,7 +329,8 @@ def _summary(outcome: RunOutcome) -> dict[str, object]:
             }
             for effect_id, place, exception in resolution.refusals
         ],
-        "requests_refused": len(resolution.turned_away),
+        "requests_refused": len(_withheld(outcome)),
+        "requests_quieted": len(resolution.turned_away) - len(_withheld(outcome)),
         "sent": [
             {"effect": effect_id, "url": url, "outcome": response.outcome.value, "status": response.status}
             for effect_id, url, response in resolution.sent

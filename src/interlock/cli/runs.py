@@ -112,7 +112,8 @@ def _row(run_id: str) -> dict[str, object]:
 
 
 def status_of(path: str) -> str:
-    """Return one word: running, committed, discarded, nothing-committed, held, stuck, cut off or damaged."""
+    """Return one word: running, committed, discarded, nothing-committed, held, stuck, unknown (given up), cut off
+    or damaged."""
     from interlock.model.phases import Phase
     from interlock.runtime import folders, history
 
@@ -123,6 +124,8 @@ def status_of(path: str) -> str:
     except IntegrityError:
         return "damaged"
     if state.phase is Phase.CLOSED:
+        if state.given_up:
+            return "unknown"
         if state.discarding:
             return "discarded"
         return "committed" if state.committed else "nothing-committed"

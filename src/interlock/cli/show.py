@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
+    from interlock.model.effects import Effect
     from interlock.runtime.story import EffectStory, RunStory
 
 FOLD = 12
@@ -101,20 +102,36 @@ def _print(story: RunStory, *, everything: bool) -> None:
         print(ink.warn(f"unread    {safe(traffic.host)}:{traffic.port}: {safe(traffic.reason)}{times}"))
     for fate in Fate:
         records = story.with_fate(fate)
+        if not everything:
+            quiet = [record for record in records if _is_quiet(record)]
+            records = [record for record in records if not _is_quiet(record)]
+            if quiet:
+                print(
+                    f"\n{ink.strong('quiet')} ({len(quiet)})  {safe(_hosts(quiet))}: refused without asking"
+                )
         if not records:
             continue
         print(f"\n{ink.strong(fate.value)} ({len(records)})")
+        before = ""
         for record in records if everything else records[:FOLD]:
-            _print_effect(ink, record)
+            by = _by(story, record)
+            _print_effect(ink, record, f"{by.partition(' ')[0]} the same" if by and by == before else by)
+            before = by
         if len(records) > FOLD and not everything:
-            print(ink.faint(f"  … {len(records) - FOLD} more: interlock show {story.folder.run_id} --all"))
+            left = records[FOLD:]
+            print(
+                ink.faint(
+                    f"  … {len(left)} more ({_counted(left)}): interlock show {story.folder.run_id} --all"
+                )
+            )
 
 
-def _print_effect(ink: Ink, record: EffectStory) -> None:
+def _print_effect(ink: Ink, record: EffectStory, by: str) -> None:
     effect = record.effect
     print(
         f"  {effect.id:<5} {ink.decision(record.verdict.decision.value, 8)} "
-        f"{effect.operation:<12} {safe(effect.object)}"
+        f"{effect.operation:<12} {safe(effect.object)}{_below(effect)}"
+        + (ink.faint(f"  {safe(by)}") if by else "")
     )
     for facet in effect.facets:
         print(f"        {ink.warn(facet.kind)}: {safe(facet.reason)}")
@@ -124,6 +141,50 @@ def _print_effect(ink: Ink, record: EffectStory) -> None:
         print(ink.faint(f"        {safe(record.resolved_by)}: {safe(record.resolution)}"))
     if record.response is not None and record.response.detail:
         print(ink.faint(f"        {safe(record.response.detail)}"))
+
+
+def _is_quiet(record: EffectStory) -> bool:
+    from interlock.model.verdicts import QUIET
+
+    return record.exception is not None and record.exception.violated_rule == QUIET
+
+
+def _hosts(records: list[EffectStory]) -> str:
+    hosts = dict.fromkeys(
+        record.effect.request.host for record in records if record.effect.request is not None
+    )
+    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
+    return ", ".join(list(hosts)[:3]) + more
+
+
+def _counted(records: list[EffectStory]) -> str:
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[record.effect.operation] = counts.get(record.effect.operation, 0) + 1
+    return ", ".join(f"{count} {operation}" for operation, count in counts.items())
+
+
+def _below(effect: Effect) -> str:
+    """A deleted folder is one effect, whatever it held: say so."""
+    from interlock.model.effects import ChangeKind, FileType
+
+    change = effect.change
+    if change is None or change.kind is not ChangeKind.DELETE or change.before is None:
+        return ""
+    return " with all below it" if change.before.type is FileType.DIRECTORY else ""
+
+
+def _by(story: RunStory, record: EffectStory) -> str:
+    """Return the model's call that names an effect, or came before it; what an agent keeps for itself names none."""
+    from interlock.runtime.naming_actions import Certainty, short
+
+    action = story.action_of(record)
+    if action is None or action.announced is None:
+        return ""
+    if action.certainty is Certainty.NAMES:
+        return f"by {short(action.announced.call)}"
+    own = record.effect.change is not None and record.effect.change.place.root.startswith("state:")
+    return "" if own else f"after {short(action.announced.call)}"
 
 
 def _document(story: RunStory) -> dict[str, object]:
@@ -144,11 +205,11 @@ def _document(story: RunStory) -> dict[str, object]:
         "reads_lost": story.lost,
         "nodes": story.nodes,
         "unreadable_traffic": [plain(item) for item in story.unreadable],
-        "effects": [document(record) for record in story.effects.values()],
+        "effects": [document(record, story) for record in story.effects.values()],
     }
 
 
-def document(record: EffectStory) -> dict[str, object]:
+def document(record: EffectStory, story: RunStory) -> dict[str, object]:
     """Return one effect's story as JSON values."""
     from interlock.monitor.codec import plain
 
@@ -164,4 +225,21 @@ def document(record: EffectStory) -> dict[str, object]:
         "resolution": record.resolution,
         "node": record.node,
         "response": plain(record.response),
+        "action": _action(story, record),
     }
+
+
+def _action(story: RunStory, record: EffectStory) -> dict[str, object] | None:
+    action = story.action_of(record)
+    if action is None:
+        return None
+    found: dict[str, object] = {"certainty": action.certainty.value}
+    if action.announced is not None:
+        call = action.announced.call
+        found |= {
+            "tool": call.tool,
+            "arguments": call.arguments,
+            "call": call.call_id,
+            "exchange": action.announced.exchange,
+        }
+    return found

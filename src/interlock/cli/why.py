@@ -33,9 +33,9 @@ def main(words: list[str]) -> int:
         from interlock.cli.show import document
         from interlock.monitor.codec import plain
 
-        print_json({**document(record), "verdict": plain(record.verdict)})
+        print_json({**document(record, story), "verdict": plain(record.verdict)})
         return 0
-    _print(record)
+    _print(story, record)
     return 0
 
 
@@ -56,12 +56,14 @@ def _find(story: RunStory, wanted: str) -> EffectStory:
     )
 
 
-def _print(record: EffectStory) -> None:
+def _print(story: RunStory, record: EffectStory) -> None:
     ink = Ink(sys.stdout)
     effect, verdict = record.effect, record.verdict
     print(
         f"{ink.strong(effect.id)} {effect.operation} {safe(effect.object)}: {ink.decision(record.fate.value)}"
     )
+    for line in _action(story, record):
+        print(f"  {safe(line)}")
     for facet in effect.facets:
         print(f"  it is {facet.kind}: {safe(facet.reason)}")
     change = effect.change
@@ -90,3 +92,23 @@ def _print(record: EffectStory) -> None:
         if exception.allowed_objective:
             print(f"  it may: {safe(exception.allowed_objective)}")
     print(ink.faint(f"  recorded at node {record.node}"))
+
+
+_CERTAINTIES = {
+    "names-it": "the model's call names it",
+    "before-it": "the model's call before it",
+    "no-call": "no call of the model's announced it",
+    "unknown": "no call of the model's names it; when it happened among them was not seen",
+}
+
+
+def _action(story: RunStory, record: EffectStory) -> list[str]:
+    action = story.action_of(record)
+    if action is None:
+        return []
+    said = _CERTAINTIES[action.certainty.value]
+    if action.announced is None:
+        return [said]
+    call = action.announced.call
+    ids = ", ".join(filter(None, (call.call_id, f"exchange {action.announced.exchange}")))
+    return [f"{said} ({ids}):", f"  {call.tool} {call.arguments}"]

@@ -95,6 +95,23 @@ class HostEdit(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A path's change in a commit that a branch gets: Git writes it into a worktree at the next checkout or push.
+
+    Takes: `kind`, of CREATE, MODIFY, DELETE and REPLACE; `path`, as a place's, below the root where the worktree lies
+    there, else below the worktree; `type`, of what it becomes; `link_target`, of a link; `before_text`/`after_text`,
+    as of a `FileChange`.
+    """
+
+    kind: ChangeKind
+    path: str
+    type: FileType = FileType.FILE
+    link_target: str = ""
+    before_text: str | None = None
+    after_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
     """One path's difference between the staged copy and the host, as the gate saw it.
 
@@ -103,7 +120,8 @@ class FileChange:
     content (`policy.reads_content`), bounded, None where not read or not UTF-8; `host_edit`, where the host was
     changed under the agent (a conflict: `before` is then what the host has now); `base`, of a conflict, what the
     host had when the agent first touched the place, None where that was not kept; `waits`, whether it can be merged
-    only once the command has ended.
+    only once the command has ended; `unsaved`, whether what the host had there goes with it and no repository holds it;
+    `brings`, of a branch, what its new commits hold that may run, and `brings_unknown`, where that cannot be told.
     """
 
     kind: ChangeKind
@@ -117,6 +135,9 @@ class FileChange:
     host_edit: HostEdit | None = None
     base: FileStamp | None = None
     waits: bool = False
+    unsaved: bool = False
+    brings: tuple[Brought, ...] = ()
+    brings_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ arrive only this way, so that `step` stays a pure function (DESIGN §3).
 
 from enum import Enum
 
+from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import FileChange
 from interlock.model.places import Place, Root
 from interlock.model.records import dataclass
@@ -153,6 +154,22 @@ class ResponseReceived:
 
     effect_id: str
     response: NetResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionsAnnounced:
+    """What the model's traffic says of the agent's actions, just before the exchange's end.
+
+    Takes: `effect_id`, the exchange with the model; `calls`, what its answer announced, without what an earlier answer
+    announced and nobody answered yet; `results`, ids of open calls whose results its request brought (`""` for those
+    without an id); `note`, why an answer was not read, or not all of it.
+    Holds: nothing is decided by it.
+    """
+
+    effect_id: str
+    calls: tuple[AnnouncedCall, ...] = ()
+    results: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,9 +326,14 @@ class StuckSettled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscardRequested:
-    """The principal dropped all that is still staged."""
+    """The principal dropped all that is still staged.
+
+    Takes: `given_up`, of a merge that is left as it is, neither done nor undone, why it could not be ended: what it
+    released is unknown then. `""` otherwise.
+    """
 
     requested_at_ns: str
+    given_up: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +351,7 @@ Event = (
     | ActivityLost
     | RequestMade
     | MessageMade
+    | ActionsAnnounced
     | ResponseReceived
     | TrafficRefused
     | CommandExited

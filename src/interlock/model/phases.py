@@ -39,6 +39,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.ActivityLost,
             ev.RequestMade,
             ev.MessageMade,
+            ev.ActionsAnnounced,
             ev.ResponseReceived,
             ev.TrafficRefused,
             ev.OracleAnswered,
@@ -57,8 +58,8 @@ ALLOWED: dict[Phase, frozenset[type]] = {
         {ev.OracleAnswered, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested}
     ),
     Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested, ev.CommandExited}),
-    Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted}),
-    Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.Faulted}),
+    Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted, ev.DiscardRequested}),
+    Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.Faulted, ev.DiscardRequested}),
     Phase.SENDING: frozenset({ev.ResponseReceived, ev.Resumed, ev.DiscardRequested, ev.Faulted}),
     Phase.DISCARDING: frozenset({ev.ScopeDiscarded, ev.Faulted, ev.DiscardRequested}),
     Phase.STUCK: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.StuckSettled, ev.DiscardRequested}),
@@ -69,7 +70,8 @@ ALLOWED: dict[Phase, frozenset[type]] = {
 `CommandExited` in HELD comes after a fault that held the run while its command lived. `Resumed` in a phase of work is
 what recovery says after a crash in that phase. After a crash in `INTENDED` or `COMMITTING` the write-ahead log decides
 first, so `ScopeCommitted` or `CommitFailed` comes; after one in `SENDING` the request that was under way is `unknown`,
-and sent again only by the principal's choice."""
+and sent again only by the principal's choice. `DiscardRequested` in `INTENDED`, `COMMITTING` and, of a merge, `STUCK`
+is the principal giving that merge up."""
 
 LIVING: dict[Phase, frozenset[type]] = {
     Phase.LISTING: frozenset({ev.ChangesListed}),

@@ -73,3 +73,9 @@ class Root:
 
 
 WORKSPACE = "workspace"
+HOME = "home"
+"""The layer over HOME, of which only what the policy's `home` names is staged."""
+FOLDER_PREFIX = "folder:"
+"""Another folder that is staged like the workspace."""
+GIT_PREFIX = "git:"
+"""A repository's own folder that lies outside of the workspace."""

@@ -4,6 +4,9 @@ from enum import Enum
 
 from interlock.model.records import dataclass
 
+AGENT_SCHEME = "ssh-agent"
+"""Scheme, host and protocol of a request for a signature by the user's ssh-agent."""
+
 INTERNAL_HOST = "interlock.internal"
 """The name under which the boundary itself answers inside: notices, and the answers of parked requests."""
 
@@ -34,19 +37,44 @@ class Credential(Enum):
     """Another key than the one bound to this host, or than the first one used with it in this run."""
 
 
+class PushKind(Enum):
+    """What an update does to a reference of a Git server."""
+
+    CREATE = "create"
+    FORWARD = "forward"
+    """What was there stays in its history."""
+    FORCED = "forced"
+    """What was there is not in the new history: commits are dropped."""
+    DELETE = "delete"
+    UNKNOWN = "unknown"
+    """It cannot be shown from the request that what was there stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefUpdate:
+    """One reference that a push changes. Takes: `old`, `new`, object names in hex, `""` for none."""
+
+    ref: str
+    kind: PushKind
+    old: str = ""
+    new: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetRequest:
     """One request, or one opaque connection.
 
-    Takes: `method`, upper case, `CONNECT` for an opaque connection; `scheme`, `http`, `https`, `ws`, `wss` or `tcp`;
+    Takes: `method`, upper case, `CONNECT` for an opaque connection; `scheme`, `http`, `https`, `ws`, `wss`,
+    `tcp`, or `ssh-agent` for a signature (then `path` is its namespace and the key's fingerprint);
     `host`, lower case A-label or IP literal without brackets, checked to be what is dialled; `path`, absolute,
     with dot segments removed, `""` for an opaque connection; `query` without its `?`; `headers` without
     hop-by-hop fields, the values of credential fields replaced by `sha256:` and the first 16 hex digits of their
-    digest; `protocol`, `http/1.1`, `h2` or `opaque`; `address`, the IP literal that the client itself dialled, `""`
-    where it dialled a placeholder address; `published`, whether it goes to a port that the policy publishes;
-    `body_size_bytes`, -1 for a body that streams after the decision; `body_digest`, SHA-256 in hex, `""` without a
-    body; `body_text`, the whole body decoded and decompressed where it is text within the budget, else None;
-    `placeholders`, ids of parked requests whose placeholder stands in the request.
+    digest; `protocol`, `http/1.1`, `h2`, `opaque` or `ssh-agent`; `address`, the IP literal that the client itself
+    dialled, `""` where it dialled a placeholder address; `published`, whether it goes to a port that the policy
+    publishes; `body_size_bytes`, -1 for a body that streams after the decision; `body_digest`, SHA-256 in hex, `""`
+    without a body; `body_text`, the whole body decoded and decompressed where it is text within the budget, else None;
+    `placeholders`, ids of parked requests whose placeholder stands in the request; `pushes`, of a Git push over HTTP
+    what it does to the server's references.
     """
 
     method: str
@@ -64,12 +92,13 @@ class NetRequest:
     body_text: str | None = None
     credential: Credential = Credential.NONE
     placeholders: tuple[str, ...] = ()
+    pushes: tuple[RefUpdate, ...] = ()
 
     @property
     def url(self) -> str:
         """Return the URL as the ledger and the user see it; a default port is left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        default = {"http": 80, "ws": 80, "https": 443, "wss": 443}.get(self.scheme)
+        default = {"http": 80, "ws": 80, "https": 443, "wss": 443, AGENT_SCHEME: 0}.get(self.scheme)
         port = "" if self.port == default else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.path}" + (f"?{self.query}" if self.query else "")
 

@@ -64,6 +64,10 @@ class Derivation:
     end: int
 
 
+QUIET = "quiet"
+"""The rule that refused a request nobody is to be asked about (an agent's telemetry): no work was withheld by it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One guard's finding on one effect, recorded as a check node.

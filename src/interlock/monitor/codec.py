@@ -22,6 +22,7 @@ EVENT_NAMES: dict[type, str] = {
     ev.ActivityLost: "activity-lost",
     ev.RequestMade: "request-made",
     ev.MessageMade: "message-made",
+    ev.ActionsAnnounced: "actions-announced",
     ev.ResponseReceived: "response-received",
     ev.TrafficRefused: "traffic-refused",
     ev.CommandExited: "command-exited",

@@ -105,6 +105,8 @@ class State:
     exit_signal: int = 0
     interruption: str = ""
     discarding: bool = False
+    given_up: str = ""
+    """Why a merge that is neither done nor undone was left as it is by the principal."""
 
     @property
     def resolver(self) -> str:

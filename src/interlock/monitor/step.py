@@ -42,9 +42,7 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
             f"`{type(event).__name__}` cannot come while the run is {state.phase.value}",
             hint="report this with the run's ledger: interlock show RUN --json",
         )
-    if state.phase is Phase.STUCK and isinstance(event, ev.StuckSettled | ev.DiscardRequested) != bool(
-        state.stuck_on
-    ):
+    if not _settles(state, stage, event):
         raise ProtocolError(
             f"`{type(event).__name__}` does not settle what is stuck",
             hint=f"interlock recover {state.run_id}",
@@ -70,6 +68,8 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return traffic.request_made(state, event)
         case ev.MessageMade():
             return traffic.message_made(state, event)
+        case ev.ActionsAnnounced():
+            return _actions_announced(state, event)
         case ev.ResponseReceived():
             return _response_received(state, event)
         case ev.TrafficRefused():
@@ -167,6 +167,16 @@ def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Comma
     return scope.listing(scope.over(state), out)
 
 
+def _actions_announced(state: State, event: ev.ActionsAnnounced) -> tuple[State, Commands]:
+    """Write down what the model's traffic says of the agent's actions. Holds: nothing else changes."""
+    item = state.flying.get(event.effect_id)
+    if item is None or item.effect.operation != "net.model":
+        raise ProtocolError("announced actions belong to no exchange with a model that is under way")
+    out = Writing(state)
+    out.node(NodeKind.AGENT_STEP, item.call, "agent", event_payload(event))
+    return changed(state, next_seq=out.seq), out.then()
+
+
 def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:
     if event.effect_id not in state.sending[:1]:
         return traffic.response_received(state, event)
@@ -177,6 +187,15 @@ def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State,
     if state.sending:
         return changed(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
     return traffic.go_on(state, out)
+
+
+def _settles(state: State, stage: Phase, event: ev.Event) -> bool:
+    """Say whether an event fits what is stuck: a parked request is settled, a merge ended or given up."""
+    if isinstance(event, ev.DiscardRequested) and event.given_up:
+        return stage in (Phase.INTENDED, Phase.COMMITTING, Phase.STUCK) and not state.stuck_on
+    if state.phase is Phase.STUCK:
+        return isinstance(event, ev.StuckSettled | ev.DiscardRequested) == bool(state.stuck_on)
+    return not (isinstance(event, ev.DiscardRequested) and state.phase in (Phase.INTENDED, Phase.COMMITTING))
 
 
 def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Commands]:
@@ -201,6 +220,8 @@ def _scope_discarded(state: State, event: ev.ScopeDiscarded) -> tuple[State, Com
 
 def outcome_of(state: State) -> str:
     """Return what a run came to, as its seal says it."""
+    if state.given_up:
+        return "unknown"
     return "discarded" if state.discarding else "committed" if state.committed else "nothing-committed"
 
 
@@ -244,6 +265,7 @@ def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State,
         state,
         phase=Phase.DISCARDING,
         discarding=True,
+        given_up=event.given_up,
         selection=(),
         selected=None,
         sending=(),

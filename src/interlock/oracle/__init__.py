@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from interlock.oracle.choose import choose
+from interlock.oracle.elsewhere import Elsewhere
 from interlock.oracle.principal import Principal
 from interlock.oracle.question import Oracle, Question, ask, sanity
 from interlock.oracle.strict import Strict
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswersFile",
+    "Elsewhere",
     "Human",
     "Oracle",
     "Principal",

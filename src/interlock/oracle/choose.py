@@ -4,13 +4,13 @@ from interlock.model.errors import InputError
 from interlock.oracle.question import Oracle
 
 _ANSWERS = "answers:"
-_WORDS = ("human", "strict", "answers:FILE")
+_WORDS = ("human", "review", "strict", "answers:FILE")
 
 
 def choose(name: str, *, terminal: bool, deadline_s: float | None = None) -> Oracle:
     """Open the oracle that `--oracle` names; `""` means human on a terminal and strict without one.
 
-    Takes: `deadline_s`, how long a human may be silent.
+    Takes: `deadline_s`, how long a human may be silent, or another terminal may leave a question open.
     Raises: InputError, for an unknown oracle, a human without a terminal, or a file of answers that
     cannot be used: all before the command starts.
     """
@@ -23,12 +23,16 @@ def choose(name: str, *, terminal: bool, deadline_s: float | None = None) -> Ora
         if name:
             raise InputError(
                 "`--oracle human` needs a terminal, and there is none here",
-                hint="use `--oracle strict`, `--oracle answers:FILE`, or `--hold` to review it later",
+                hint="use `--oracle strict`, `review` or `answers:FILE`, or `--hold` to review it later",
             )
     if name in {"", "strict"}:
         from interlock.oracle.strict import Strict
 
         return Strict()
+    if name == "review":
+        from interlock.oracle.elsewhere import Elsewhere
+
+        return Elsewhere(deadline_s=deadline_s)
     if name in {"answers", _ANSWERS}:
         raise InputError(
             "`--oracle answers` names no file", hint="name it, as in `--oracle answers:answers.yaml`"

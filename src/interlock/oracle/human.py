@@ -6,7 +6,7 @@ from interlock.model.events import OracleAnswered
 from interlock.oracle.listing import arrange
 from interlock.oracle.question import Question, sanity
 from interlock.oracle.review import Review, Stage, State
-from interlock.oracle.terminal import INTERRUPT, SilenceError, Terminal
+from interlock.oracle.terminal import INTERRUPT, SilenceError, Terminal, WithdrawnError
 
 
 class Human:
@@ -29,22 +29,28 @@ class Human:
 
     def resolve(self, question: Question) -> OracleAnswered:
         """Show what was deferred, let the user choose, and return one answer for each effect."""
+        return self.resolve_unless(question, None)
+
+    def resolve_unless(self, question: Question, withdrawn: int | None) -> OracleAnswered:
+        """Do the same, and give up once `withdrawn` can be read: the question was settled elsewhere."""
         if not question.deferred:
             return OracleAnswered(oracle=self.name, answers=())
         try:
-            with self._open() as terminal:
+            with self._open(withdrawn, goes_on=question.now) as terminal:
                 answered = self._converse(question, terminal)
         except SilenceError:
             answered = self._fault(f"no answer within {self._deadline_s:g} s")
+        except WithdrawnError:
+            answered = OracleAnswered(oracle=self.name, answers=(), leave_open=True)
         except (OSError, termios.error, KeyboardInterrupt):
             # The terminal is gone, or there never was one: as if the user had left.
             answered = OracleAnswered(oracle=self.name, answers=(), leave_open=True)
         return sanity(answered, question)
 
-    def _open(self) -> Terminal:
+    def _open(self, withdrawn: int | None, *, goes_on: bool) -> Terminal:
         if self._reader is None or self._writer is None:
-            return Terminal.controlling()
-        return Terminal(self._reader, self._writer)
+            return Terminal.controlling(withdrawn, goes_on=goes_on)
+        return Terminal(self._reader, self._writer, withdrawn=withdrawn, goes_on=goes_on)
 
     def _converse(self, question: Question, terminal: Terminal) -> OracleAnswered:
         review = Review(question=question, items=arrange(question.deferred), screen=terminal.screen)
@@ -52,7 +58,11 @@ class Human:
         terminal.write("\n" + review.opening())
         while state.stage in {Stage.CHOOSING, Stage.PAGING, Stage.CONFIRMING}:
             terminal.write(review.prompt(state))
-            line = terminal.read_line(self._deadline_s)
+            try:
+                line = terminal.read_line(self._deadline_s)
+            except WithdrawnError:
+                terminal.write("\nThis question was settled elsewhere.\n")
+                raise
             if line is None or line == INTERRUPT:
                 terminal.write("\n")
                 return OracleAnswered(oracle=self.name, answers=(), leave_open=True)

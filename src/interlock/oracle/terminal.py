@@ -1,6 +1,7 @@
 """A terminal that an agent has used before: made sane, read line by line, given back as it was found."""
 
 import os
+import re
 import select
 import termios
 import time
@@ -11,11 +12,12 @@ from interlock.oracle.review import Screen
 INTERRUPT = "\x03"
 _SETTLE_S = 0.05
 _LINE_LIMIT_BYTES = 4096
+_LEAVE = "\x1b[?1047l"
 _UNDO = (
     "\x0f"  # shift out of the line-drawing set: letters read as letters again
     "\x1b(B"
-    "\x1b[?1047l"  # leave the alternate screen, without the cursor jump of 1049
-    "\x1b[!p"  # soft reset: hidden text, margins, insert and origin mode, hidden cursor
+    + _LEAVE  # the alternate screen, without the cursor jump of 1049
+    + "\x1b[!p"  # soft reset: hidden text, margins, insert and origin mode, hidden cursor
     "\x1b[0m"
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l"  # mouse clicks are no answers
     "\x1b[?1004l"  # nor is a change of focus
@@ -25,8 +27,21 @@ _UNDO = (
 """What is written before the review, since the agent may have left the terminal so that it misleads."""
 
 
+_ASKED = (1049, 1047, 47, 1000, 1002, 1003, 1006, 1004, 2004, 25, 1)
+"""Private modes of which the terminal is asked before, so that a full-screen agent gets its own back."""
+_ASK = "".join(f"\x1b[?{mode}$p" for mode in _ASKED) + "\x1b[c"
+_ANSWER_S = 0.25
+"""A terminal that does not answer the last question (which all know) by then is asked nothing more."""
+_TOLD = re.compile(rb"\x1b\[\?(\d{1,5});([0-4])\$y")
+_LAST = re.compile(rb"\x1b\[\?[\d;]*c")
+
+
 class SilenceError(Exception):
     """Nobody typed a line before the deadline."""
+
+
+class WithdrawnError(Exception):
+    """The question was settled elsewhere while it was on the screen."""
 
 
 class Terminal:
@@ -34,18 +49,31 @@ class Terminal:
 
     Holds: after `close`, the terminal's modes are those it was found with. Reads only the descriptors: a line
     that was typed before its question was shown is thrown away by `forget_input`.
+    Takes: `withdrawn`, a descriptor that can be read once the question is settled elsewhere; `goes_on`,
+    whether the agent has the terminal again afterwards.
     """
 
-    def __init__(self, reader: int, writer: int, *, owned: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        reader: int,
+        writer: int,
+        *,
+        owned: tuple[int, ...] = (),
+        withdrawn: int | None = None,
+        goes_on: bool = False,
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._owned = owned
+        self._withdrawn = withdrawn
+        self._goes_on = goes_on
+        self._restores = ""
         self._pending = bytearray()
         self._found: list[int | list[bytes | int]] | None = None
         self._is_terminal = os.isatty(reader)
 
     @classmethod
-    def controlling(cls) -> "Terminal":
+    def controlling(cls, withdrawn: int | None = None, *, goes_on: bool = False) -> "Terminal":
         """Open the controlling terminal, else standard input and error where both are terminals.
 
         Raises: OSError, where there is neither.
@@ -55,15 +83,21 @@ class Terminal:
         except OSError:
             if not (os.isatty(0) and os.isatty(2)):
                 raise
-            return cls(0, 2)
-        return cls(descriptor, descriptor, owned=(descriptor,))
+            return cls(0, 2, withdrawn=withdrawn, goes_on=goes_on)
+        return cls(descriptor, descriptor, owned=(descriptor,), withdrawn=withdrawn, goes_on=goes_on)
 
     def __enter__(self) -> "Terminal":
         if self._is_terminal:
             self._found = termios.tcgetattr(self._reader)
             self._set_modes()
             if os.isatty(self._writer) and os.environ.get("TERM", "dumb") not in {"dumb", ""}:
-                self.write(_UNDO)
+                restores = self._ask_modes() if self._goes_on else ""
+                self._restores = restores or ""
+                if restores is None:
+                    # Nobody knows which screen the agent is on: stay there, and scroll what it shows out of sight.
+                    self.write(_UNDO.replace(_LEAVE, "") + "\n" * self.screen.height)
+                else:
+                    self.write(_UNDO)
             # The agent may have asked the terminal for a report; its answer would read as typed by the user.
             time.sleep(_SETTLE_S)
             termios.tcflush(self._reader, termios.TCIFLUSH)
@@ -73,9 +107,11 @@ class Terminal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            if self._restores:
+                self.write(self._restores)
             if self._found is not None:
                 termios.tcsetattr(self._reader, termios.TCSADRAIN, self._found)
-        except termios.error:
+        except (OSError, termios.error):
             pass  # it hung up: there is nothing left to give back
         finally:
             for descriptor in self._owned:
@@ -115,7 +151,8 @@ class Terminal:
     def read_line(self, deadline_s: float | None) -> str | None:
         """Return the next line without its end, INTERRUPT for a Ctrl-C, or None at the end of input.
 
-        Raises: SilenceError, after `deadline_s` seconds without a line; OSError, if the terminal is gone.
+        Raises: SilenceError, after `deadline_s` seconds without a line; WithdrawnError; OSError, if the terminal is
+        gone.
         """
         if self._is_terminal:
             self._set_modes()
@@ -133,8 +170,13 @@ class Terminal:
                 line = self._pending.decode("utf-8", "replace")
                 self._pending.clear()
                 return line
-            if not select.select([self._reader], [], [], deadline_s)[0]:
+            ready = select.select(
+                [self._reader, *([] if self._withdrawn is None else [self._withdrawn])], [], [], deadline_s
+            )[0]
+            if not ready:
                 raise SilenceError
+            if self._withdrawn in ready:
+                raise WithdrawnError
             try:
                 piece = os.read(self._reader, _LINE_LIMIT_BYTES)
             except BlockingIOError:
@@ -142,6 +184,32 @@ class Terminal:
             if not piece:
                 return None
             self._pending += piece
+
+    def _ask_modes(self) -> str | None:
+        """Ask the terminal how the agent left it. Returns: what sets it so again; None where it does not say."""
+        modes = termios.tcgetattr(self._reader)
+        modes[3] &= ~(termios.ICANON | termios.ECHO)
+        modes[6][termios.VMIN], modes[6][termios.VTIME] = 0, 0
+        try:
+            termios.tcsetattr(self._reader, termios.TCSAFLUSH, modes)
+            self.write(_ASK)
+            said = bytearray()
+            end = time.monotonic() + _ANSWER_S
+            while _LAST.search(said) is None and len(said) < _LINE_LIMIT_BYTES:
+                left = end - time.monotonic()
+                if left <= 0 or not select.select([self._reader], [], [], left)[0]:
+                    break
+                said += os.read(self._reader, _LINE_LIMIT_BYTES)
+        finally:
+            self._set_modes()
+        told = {int(one[1]): one[2] for one in _TOLD.finditer(said)}
+        if not told.get(1049, b"0").strip(b"0"):
+            return None
+        on = [mode for mode in _ASKED if told.get(mode) == b"1" and mode != 25]
+        screens = [mode for mode in on if mode in (1049, 1047, 47)]
+        wanted = [*screens[:1], *(mode for mode in on if mode not in screens)]
+        hidden = "\x1b[?25l" if told.get(25) == b"2" else ""
+        return "".join(f"\x1b[?{mode}h" for mode in wanted) + hidden
 
     def _set_modes(self) -> None:
         """Set whole lines with echo; Ctrl-C ends a line instead of raising a signal that others may hold."""

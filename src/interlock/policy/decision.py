@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from interlock.model.effects import Channel, Effect
 from interlock.model.labels import Integrity
 from interlock.model.verdicts import (
+    QUIET,
     Check,
     CheckOutcome,
     Decision,
@@ -68,8 +69,30 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
                 _faulted(effect, Guard.PROVENANCE, "the origin of its values could not be worked out")
             )
         else:
-            verdicts.append(_conclude(effect, origin[0], origin[1], findings[number], known))
+            verdict = _conclude(effect, origin[0], origin[1], findings[number], known)
+            verdicts.append(_hushed(policy, effect, verdict))
     return tuple(verdicts)
+
+
+def _hushed(policy: Policy, effect: Effect, verdict: Verdict) -> Verdict:
+    """Refuse what would be deferred where the operator wants nobody to be asked (`network.quiet`)."""
+    request = effect.request
+    if verdict.decision is not Decision.DEFER or request is None or not policy.network.quiets(request):
+        return verdict
+    reason = f"{verdict.reason}; nobody is asked about this host"
+    check = Check(guard=Guard.PROVENANCE, outcome=CheckOutcome.BLOCK, rules=(QUIET,), reason=reason)
+    return Verdict(
+        effect_id=effect.id,
+        decision=Decision.REFUSE,
+        checks=(*verdict.checks[:-1], check),
+        exception=SemanticException(
+            type=ExceptionType.PROVENANCE,
+            violated_rule=QUIET,
+            rationale=reason,
+            constraints=(f"requests to `{request.host}` that the task does not need are not sent",),
+            allowed_objective=_GO_ON_NET,
+        ),
+    )
 
 
 def _derive_all(

@@ -3,7 +3,7 @@
 from dataclasses import field
 
 from interlock.model.labels import Confidentiality
-from interlock.model.places import WORKSPACE, Place
+from interlock.model.places import GIT_PREFIX, HOME, WORKSPACE, Place
 from interlock.model.records import dataclass
 from interlock.policy.globs import matcher
 from interlock.policy.network import Network, undeclared
@@ -96,12 +96,34 @@ class Policy:
     cedar: str
     network: Network = field(default_factory=undeclared)
     requests_first: bool = False
+    profile: str = ""
+    """The name of the agent's profile that it holds, `""` for none."""
+    home: tuple[str, ...] = ()
+    """Globs relative to HOME: what of the layer over HOME is staged; the rest of it is thrown away."""
+    forget: tuple[str, ...] = ()
+    """Globs relative to HOME: what of the state folders and of `home` is thrown away as well."""
+    folders: tuple[str, ...] = ()
+    """More folders, absolute or below `~/`, that are staged like the workspace."""
+    sign: tuple[str, ...] = ()
+    """Namespaces of SSHSIG (`git`) in which the user's ssh-agent may sign."""
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""
         if not _covers(self.trusted, place, wide=False):
             return False
         return not _covers(self.untrusted, place, wide=True)
+
+    def forgets(self, place: Place) -> bool:
+        """Return whether a change at this place is thrown away unseen: an agent makes it anew at each start."""
+        if not self.forget:
+            return False
+        if place.root.startswith(STATE_PREFIX):
+            path = f"{place.root.removeprefix(STATE_PREFIX)}/{place.path}"
+        elif place.root == HOME:
+            path = place.path
+        else:
+            return False
+        return matcher(self.forget, wide=False).fullmatch(path) is not None
 
     def level_of(self, place: Place) -> Confidentiality:
         """Return the level of what lies at this place, PUBLIC where nothing is declared."""
@@ -150,7 +172,9 @@ def _covers(globs: tuple[FileGlob, ...], place: Place, *, wide: bool) -> bool:
 
 
 def full_path(place: Place) -> str:
-    """Write a place as the user would: below the workspace, or below HOME for a state folder."""
+    """Write a place as the user would: below the workspace or HOME; a repository's folder is a `.git`."""
+    if place.root.startswith(GIT_PREFIX):
+        return f".git/{place.path}" if place.path else ".git"
     if place.root == WORKSPACE or not place.root.startswith(STATE_PREFIX):
         return place.path
     folder = place.root.removeprefix(STATE_PREFIX)

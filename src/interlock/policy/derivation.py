@@ -6,12 +6,13 @@ The rules, each small enough to be checked again from the recorded text alone:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from interlock.model.effects import Channel, Effect, Hazard, Value
-from interlock.model.places import WORKSPACE, Place
+from interlock.model.effects import Channel, Effect, Facet, FileChange, Hazard, Value
+from interlock.model.places import FOLDER_PREFIX, GIT_PREFIX, HOME, WORKSPACE, Place
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import STATE_PREFIX, full_path
-from interlock.policy.executable import cues_of, named_by_base
+from interlock.policy.executable import asks_in_words, change_of, cues_of, facets_of, named_by_base
 from interlock.policy.matching import find_token
 from interlock.policy.provenance import Knowledge
 
@@ -19,6 +20,8 @@ UNDER_ROOT = "under-root"
 NAMED_IN = "named-in-"
 PATH_ROLES = frozenset({"path", "source"})
 LINK_ROLE = "link-target"
+_GIVEN = (STATE_PREFIX, FOLDER_PREFIX, GIT_PREFIX)
+"""Roots beside the workspace that the principal gave to the run, in a policy or by where the command was started."""
 Needle = tuple[str, tuple[str, ...]]
 """What to look for, and what may stand directly before it."""
 MIN_VALUE_LENGTH = 4
@@ -43,22 +46,49 @@ def derive(knowledge: Knowledge, effect: Effect, value: Value) -> Derivation | N
     if place is None or place.path != value.text:
         return None
     if not effect.facets and not change.hazards:
-        if place.root == WORKSPACE or place.root.startswith(STATE_PREFIX):
+        if place.root in (WORKSPACE, HOME) or place.root.startswith(_GIVEN):
             return Derivation(
                 role=value.role, value=value.text, rule=UNDER_ROOT, node=knowledge.task_node, start=0, end=0
             )
         return None
-    return _named_place(knowledge, effect, value, place)
+    if change.brings and value.role == "path":
+        return _named_branch(knowledge, effect, value, change)
+    return _named_place(knowledge, effect.facets, value, place)
 
 
-def _named_place(knowledge: Knowledge, effect: Effect, value: Value, place: Place) -> Derivation | None:
+def _named_branch(
+    knowledge: Knowledge, effect: Effect, value: Value, change: FileChange
+) -> Derivation | None:
+    """Derive a branch whose commits bring what may run: all of that has to be named, and not the branch.
+
+    What the branch is beside (it cannot be told what it holds; a hazard) has to be named as ever.
+    """
+    found: Derivation | None = None
+    for one in change.brings:
+        there = change_of(change, one)
+        facets = facets_of(there)
+        if not facets:
+            continue
+        found = _named_place(knowledge, facets, value, there.place)
+        if found is None:
+            return None
+    own = facets_of(replace(change, brings=()))
+    if own or change.hazards:
+        return _named_place(knowledge, own, value, change.place)
+    return found
+
+
+def _named_place(
+    knowledge: Knowledge, facets: Sequence[Facet], value: Value, place: Place
+) -> Derivation | None:
     path = full_path(place)
     parts = path.split("/")
-    heads: tuple[str, ...] = ("./",) if place.root == WORKSPACE else ("~/", "$home/", "./")
+    at_home = place.root == HOME or place.root.startswith(STATE_PREFIX)
+    heads: tuple[str, ...] = ("~/", "$home/", "./") if at_home else ("./",)
     needles: list[Needle] = [
         ("/".join(parts[start:]), heads if start == 0 else ()) for start in range(len(parts) - 1)
     ]
-    kinds = {facet.kind for facet in effect.facets}
+    kinds = {facet.kind for facet in facets}
     base = parts[-1]
     # The base name must be enough for every kind that the change is of; a hazard alone has no such name.
     by_base = bool(kinds) and all(named_by_base(kind, path) for kind in kinds)
@@ -66,7 +96,8 @@ def _named_place(knowledge: Knowledge, effect: Effect, value: Value, place: Plac
     base_needles: list[Needle] = []
     if kinds and (by_base or all(needed)):
         base_needles = [(base, heads if len(parts) == 1 else ())]
-    return _named(knowledge, value, needles, base_needles, needed)
+    always = [cues_of(kind) for kind in sorted(kinds) if asks_in_words(kind)]
+    return _named(knowledge, value, needles, base_needles, needed, always=always)
 
 
 def _named(
@@ -75,8 +106,12 @@ def _named(
     needles: Sequence[Needle],
     base_needles: Sequence[Needle] = (),
     cues: Sequence[tuple[str, ...]] = (),
+    *,
+    always: Sequence[tuple[str, ...]] = (),
 ) -> Derivation | None:
     for source in knowledge.sources:
+        if not all(_any_cue(source.text, words) for words in always):
+            continue
         span = None
         for needle, heads in needles:
             span = find_token(source.text, needle, heads=heads)

@@ -1,13 +1,23 @@
 """Executable effects: which changes run, or steer something that runs."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
-from interlock.model.effects import ChangeKind, Facet, FileChange, FileType
-from interlock.model.places import Place
+from interlock.model.effects import Brought, ChangeKind, Facet, FileChange, FileStamp, FileType
+from interlock.model.places import GIT_PREFIX, WORKSPACE, Place
 from interlock.policy import contents
 from interlock.policy.declaration import full_path
-from interlock.policy.executable_table import LINK, OTHER_KINDS, TABLE, UNJUDGED, VENDORED, Entry
+from interlock.policy.executable_table import (
+    LINK,
+    LOSS_WORDS,
+    OTHER_KINDS,
+    TABLE,
+    UNJUDGED,
+    UNSAVED,
+    VENDORED,
+    Entry,
+)
 from interlock.policy.globs import translate, union
 
 _WILD = re.compile(r"[*?\[]")
@@ -102,7 +112,7 @@ def judges_content(path_text: str) -> bool:
 def facets_of(change: FileChange) -> tuple[Facet, ...]:
     """Return why a change is more than data; total: what cannot be judged says so in a facet of its own."""
     try:
-        return tuple(dict.fromkeys(_facets(change)))
+        return tuple(dict.fromkeys([*_facets(change), *_losses(change), *_brought(change)]))
     except Exception:  # noqa: BLE001 - hostile content may fail a parser in any way; it must not pass
         return (Facet(kind=UNJUDGED, reason="Interlock failed to judge the content of this change"),)
 
@@ -134,6 +144,46 @@ def _facets(change: FileChange) -> list[Facet]:
             for entry in entries_at(target, folder=True)
         )
     return facets
+
+
+def _losses(change: FileChange) -> list[Facet]:
+    if not change.unsaved:
+        return []
+    back = change.after is not None and change.after.size_bytes > 0 and change.kind is ChangeKind.MODIFY
+    how = "Git's version comes back over them" if back else "they are taken away"
+    return [Facet(kind=UNSAVED, reason=f"work of yours that no commit holds: {how}")]
+
+
+def _brought(change: FileChange) -> list[Facet]:
+    facets = [
+        Facet(kind=facet.kind, reason=f"a commit that it brings changes `{one.path}`: {facet.reason}")
+        for one in change.brings
+        for facet in _facets(change_of(change, one))
+    ]
+    if change.brings_unknown:
+        facets.append(Facet(kind=UNJUDGED, reason="it cannot be told what the commits that it brings hold"))
+    return facets
+
+
+def change_of(branch: FileChange, one: Brought) -> FileChange:
+    """Return the change that a brought path is, once Git writes it into the worktree."""
+    # the root of a repository's own folder is no place of a worktree
+    root = WORKSPACE if branch.place.root.startswith(GIT_PREFIX) else branch.place.root
+    old = FileStamp(type=FileType.FILE, mode=0o644, uid=0, gid=0, size_bytes=0)
+    new = replace(old, type=one.type, link_target=one.link_target)
+    return FileChange(
+        kind=one.kind,
+        place=Place(root=root, path=one.path),
+        before=None if one.kind is ChangeKind.CREATE else old,
+        after=None if one.kind is ChangeKind.DELETE else new,
+        before_text=one.before_text,
+        after_text=one.after_text,
+    )
+
+
+def may_run(path_text: str, type_: FileType) -> bool:
+    """Return whether a change of this path, to a thing of this type, can be more than data."""
+    return type_ is FileType.SYMLINK or bool(entries_at(path_text, folder=type_ is not FileType.FILE))
 
 
 def _removals(place: Place, *, folder: bool) -> list[Facet]:
@@ -194,7 +244,14 @@ def named_by_base(kind: str, path: str) -> bool:
 
 def cues_of(kind: str) -> tuple[str, ...]:
     """Return the words that, beside the base name, name a place of this kind."""
+    if kind == UNSAVED:
+        return LOSS_WORDS
     return tuple(dict.fromkeys(cue for entry in TABLE if entry.kind == kind for cue in entry.cues))
+
+
+def asks_in_words(kind: str) -> bool:
+    """Return whether even a path in full names such a place only with one of the kind's cues beside it."""
+    return kind == UNSAVED
 
 
 def kinds() -> tuple[str, ...]:

@@ -24,11 +24,17 @@ How a place is found:
   large, not UTF-8, not well formed) always counts.
 - Inside of installed packages ({vendored}) only the kinds marked "also vendored" count.
 - Taking a place away counts where "removal" is noted.
+- A branch counts as what the commits that it gets change: a commit made inside of the run would bring a held file
+  back at the next checkout, clone or push. Branches are `refs/heads`, a HEAD that names a commit itself, and
+  `refs/replace`; of their new commits each path is judged as a change of that very file would be, also where no
+  worktree holds it. What the host's own branches hold already does not count again (amend, rebase, merge). What cannot
+  be told is `unjudged`: an object is missing, staged twice or not what its name says; alternates, a commit graph or a
+  multi-pack index are staged; there are more than 64 such paths; references are kept in tables; the host has no `git`.
 
 How the task names a place: by its path, or by at least its last two parts (`workflows/ci.yml`); by its base
 name alone where "name" is noted and the name alone makes the file what it is (`Makefile`, `AGENTS.md`); by
 its base name with one of the words under "with" somewhere in the task. Always as whole words: `my-Makefile`
-does not name `Makefile`.
+does not name `Makefile`. A branch is named by naming all that its commits hold of these places.
 
 ## Kinds
 """
@@ -42,6 +48,10 @@ _TAIL = """
   sensitive; see docs/policy.md.
 - A file that an ordinary file includes (`include other.mk` in a Makefile that does not change).
 - A folder that is moved with everything in it: its new name is judged, not each file below it.
+- What was fetched and stands in no branch (`refs/remotes`), tags, the stash, and Git's index: `git status` shows what
+  is staged there.
+- An object of Git's that is not what its name says, or a commit graph that says otherwise, where no branch gets a
+  commit in the same run; `git fsck` finds it.
 - An attacker who steers to a place that the task names for another reason.
 """
 

@@ -646,9 +646,36 @@ TABLE: tuple[Entry, ...] = (
 
 UNJUDGED = "unjudged"
 LINK = "link-into"
+UNSAVED = "uncommitted-work"
+LOSS_WORDS: tuple[str, ...] = (
+    "checkout",
+    "clean",
+    "clear",
+    "delete",
+    "discard",
+    "drop",
+    "empty",
+    "remove",
+    "reset",
+    "restore",
+    "revert",
+    "rid",
+    "rm",
+    "stash",
+    "throw",
+    "undo",
+)
+"""What a task says that means a loss: it names a file of unsaved work only with one of these beside it."""
 
 OTHER_KINDS: tuple[tuple[str, str], ...] = (
     (LINK, "a symbolic link leads to one of the places above"),
+    (
+        UNSAVED,
+        "what is deleted, replaced, emptied or put back to Git's version was there before the run, and no commit or "
+        "index of its repository holds it (nor is it ignored), or it is everything that lay at the top of a folder "
+        "outside of any repository; it runs nothing, but once merged it is gone. The task names it by its base "
+        "name, and only with a word for it: " + ", ".join(LOSS_WORDS),
+    ),
     (UNJUDGED, "Interlock failed to judge the change, so that it counts as the worst"),
 )
 

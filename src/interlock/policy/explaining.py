@@ -16,6 +16,9 @@ def explain(policy: Policy) -> tuple[str, ...]:
             "parties", [f"{party.name} may hold {_level(party.clearance)}" for party in policy.parties]
         ),
         *_section("state", list(policy.state_folders)),
+        *_section("home", [f"~/{glob}" for glob in policy.home]),
+        *_section("forget", [f"~/{glob}" for glob in policy.forget]),
+        *_section("folders", list(policy.folders)),
         *_section("passed", [", ".join(policy.environment.passed)] if policy.environment.passed else []),
         *_section("set", [name for name, _ in policy.environment.set]),
         *_section("sandbox", _sandbox(policy)),

@@ -44,15 +44,20 @@ NO_PRESET = "none"
 _KEYS = (
     "version",
     "preset",
+    "profile",
     "trusted",
     "untrusted",
     "sensitive",
     "parties",
     "environment",
     "state",
+    "home",
+    "forget",
+    "folders",
     "sandbox",
     "limits",
     "network",
+    "sign",
     "commit",
     "cedar",
 )
@@ -61,8 +66,10 @@ _VARIABLE_GLOB = r"[A-Za-z_][A-Za-z0-9_]*\*?|\*"
 _COUNTS = ("processes", "open_files")
 _SIZES = {"file_size": "file_size_bytes", "memory": "memory_bytes", "tmp_size": "tmp_size_bytes"}
 _ORDERS = ("files-first", "requests-first")
+_PROFILE_LINE = "\nprofile: {"
+_NAMESPACE = r"[A-Za-z0-9@._-]{1,64}"
 _BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
-_ROOT = r"\*|workspace|state:[^:\s]+"
+_ROOT = r"\*|workspace|home|(?:state|folder|git):[^:\s]+"
 
 
 def load_policy(text: str | None, *, filename: str) -> Policy:
@@ -76,11 +83,15 @@ def load_policy(text: str | None, *, filename: str) -> Policy:
     if (bare := _BARE.fullmatch(text)) and bare[1] in TEXTS:
         # What a run of the preset alone records: read back without the YAML reader.
         return replace(_preset_alone(bare[1]), name=filename)
-    document = read_document(text, filename=filename)
+    document = _read(text, filename)
     known_keys(document, (), _KEYS)
     _version(document)
     preset = _preset(document)
     base = _preset_alone(preset) if preset else None
+    if document.values.get("profile") is not None:
+        from interlock.policy.profiles import with_profile
+
+        base = with_profile(document, base, policy_of)
     cedar = _cedar(document, base)
     effective = _pinned(document, preset)
     return _policy(document, base, name=filename, text=effective, preset=preset, cedar=cedar)
@@ -98,12 +109,27 @@ def _preset_alone(preset: str) -> Policy:
     )
 
 
+def _read(text: str, filename: str) -> Document:
+    if _PROFILE_LINE in text:
+        from interlock.policy.profile_inlining import read_quickly
+
+        if (document := read_quickly(text, filename=filename)) is not None:
+            return document
+    return read_document(text, filename=filename)
+
+
+def policy_of(document: Document, base: Policy | None) -> Policy:
+    """Return what a part of a policy declares on top of another, without rules of its own."""
+    preset, cedar = (base.preset, base.cedar) if base else ("", "")
+    return _policy(document, base, name=document.filename, text="", preset=preset, cedar=cedar)
+
+
 def _policy(
     document: Document, base: Policy | None, *, name: str, text: str, preset: str, cedar: str
 ) -> Policy:
     trusted, task = _trusted(document)
     environment = _environment(document)
-    sandbox = _sandbox(document)
+    sandbox = _sandbox(document, base.sandbox if base else SandboxChoices())
     limits = _limits(document, base.limits if base else Limits())
     given_task = base.task_trusted if base and task is None else bool(task)
     return Policy(
@@ -130,6 +156,11 @@ def _policy(
         cedar=cedar,
         network=read_network(document, base.network if base else None),
         requests_first=_requests_first(document, base.requests_first if base else False),
+        profile=base.profile if base else "",
+        home=_merged(base.home if base else (), _home(document)),
+        forget=_merged(base.forget if base else (), _forget(document)),
+        folders=_merged(base.folders if base else (), _folders(document)),
+        sign=texts_at(document, ("sign",), document.values.get("sign"), _namespace, "sign: [git]"),
     )
 
 
@@ -216,7 +247,7 @@ def _root(document: Document, path: Path, entry: dict[str, Tree], default: str) 
         raise document.mistake(
             (*path, "root"),
             f"no root can be named `{root}`",
-            hint="write `workspace`, `state:.claude` or `*`",
+            hint="write `workspace`, `home`, `state:.claude`, `folder:other`, `git:repo` or `*`",
         )
     return root
 
@@ -326,9 +357,45 @@ def _state(document: Document) -> tuple[str, ...]:
     return texts_at(document, ("state",), document.values.get("state"), _folder, 'state: ["~/.claude"]')
 
 
-def _sandbox(document: Document) -> SandboxChoices:
+def _folders(document: Document) -> tuple[str, ...]:
+    return texts_at(document, ("folders",), document.values.get("folders"), _folder, 'folders: ["~/other"]')
+
+
+def _home(document: Document) -> tuple[str, ...]:
+    return texts_at(document, ("home",), document.values.get("home"), _home_glob, 'home: ["~/.bashrc"]')
+
+
+def _forget(document: Document) -> tuple[str, ...]:
+    return texts_at(
+        document, ("forget",), document.values.get("forget"), _home_glob, 'forget: ["~/.agent/tmp/**"]'
+    )
+
+
+def _home_glob(document: Document, path: Path, example: str) -> str:
+    text = text_at(document, path, example)
+    glob = text.removeprefix("~/")
+    if glob == text or glob.split("/")[0] in ("*", "**"):
+        raise document.mistake(
+            path, "not a file or a folder of HOME that is named", hint=f"write it as in `{example}`"
+        )
+    if document.text:
+        try:
+            check_glob(glob)
+        except GlobError as mistake:
+            raise document.mistake(path, str(mistake), hint=f"write it as in `{example}`") from None
+    return glob
+
+
+def _namespace(document: Document, path: Path, example: str) -> str:
+    name = text_at(document, path, example)
+    if not re.fullmatch(_NAMESPACE, name):
+        raise document.mistake(path, "not a namespace of signatures", hint=f"write it as in `{example}`")
+    return name
+
+
+def _sandbox(document: Document, base: SandboxChoices) -> SandboxChoices:
     given = section(document, ("sandbox",), ("nested", "hide", "expose"), "sandbox: {nested: false}")
-    nested = flag_at(document, ("sandbox", "nested")) if "nested" in given else False
+    nested = flag_at(document, ("sandbox", "nested")) if "nested" in given else base.nested
     return SandboxChoices(
         nested=nested,
         hide=texts_at(document, ("sandbox", "hide"), given.get("hide"), _folder, 'hide: ["~/mail"]'),

@@ -9,7 +9,8 @@ import re
 from functools import lru_cache
 
 from interlock.model.records import dataclass
-from interlock.policy.network import WEB_PORTS, climbs
+from interlock.policy.net_paths import climbs
+from interlock.policy.network import WEB_PORTS
 
 _WORD = re.compile(r"[^\s\"'`<>|{}“”‘’«»„]+")
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])(https?|wss?|ssh|git|git\+https?|git\+ssh)://", re.IGNORECASE)

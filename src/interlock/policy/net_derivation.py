@@ -3,7 +3,7 @@
 The rules, each small enough to be checked again from the record alone:
 - `published`: the operator shows this port to the run;
 - `model-provider`: an inference call to a provider that the policy names or that is well known;
-- `named-in-policy`: an entry of the policy's `network` fits;
+- `named-in-policy`: an entry of the policy's `network` fits, or `sign` names the namespace of a signature;
 - `named-in-task`, `named-in-file`, `named-in-net`: the principal's words, or a file or a host that the policy
   trusts, name it;
 - `granted`: an oracle released the same operation on the same value before.
@@ -11,7 +11,7 @@ A text that names a host vouches for reading there; for anything else it has to 
 """
 
 from interlock.model.effects import Effect, Value
-from interlock.model.requests import NetRequest
+from interlock.model.requests import AGENT_SCHEME, NetRequest
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
 from interlock.policy.naming import find_named
@@ -47,7 +47,7 @@ def operation_of(policy: Policy, request: NetRequest) -> str:
 def host_text(request: NetRequest, *, with_port: bool = False) -> str:
     """Return a request's host as its role `host` has it: with the port where it is not the scheme's own."""
     host = f"[{request.host}]" if ":" in request.host else request.host
-    default = {"http": 80, "ws": 80, "https": 443, "wss": 443}.get(request.scheme)
+    default = {"http": 80, "ws": 80, "https": 443, "wss": 443, AGENT_SCHEME: 0}.get(request.scheme)
     return f"{host}:{request.port}" if with_port or request.port != default else host
 
 
@@ -89,6 +89,8 @@ def derive_net(policy: Policy, knowledge: Knowledge, effect: Effect, value: Valu
 
 def _by_policy(policy: Policy, request: NetRequest, operation: str, role: str) -> str:
     """Return the rule by which the policy itself vouches for a role's value, `""` for none."""
+    if signs(policy, request):
+        return NAMED_IN_POLICY
     network = policy.network
     if network.published(request) is not None:
         return PUBLISHED
@@ -100,6 +102,11 @@ def _by_policy(policy: Policy, request: NetRequest, operation: str, role: str) -
         return NAMED_IN_POLICY if network.names(request.host, request.port) else ""
     rule = network.rule_for(request.host, request.port, method_of(request), request.path)
     return NAMED_IN_POLICY if rule is not None else ""
+
+
+def signs(policy: Policy, request: NetRequest) -> bool:
+    """Say whether a request is for a signature in a namespace that the operator names under `sign`."""
+    return request.scheme == AGENT_SCHEME and request.path.split("/")[1] in policy.sign
 
 
 def _by_text(knowledge: Knowledge, value: Value) -> Derivation | None:

@@ -10,7 +10,7 @@ import re
 
 from interlock.model.effects import Channel, Effect, Facet, Reach, Value
 from interlock.model.labels import Confidentiality
-from interlock.model.requests import Credential, NetMessage, NetRequest
+from interlock.model.requests import Credential, NetMessage, NetRequest, PushKind, RefUpdate
 from interlock.policy.declaration import Policy
 from interlock.policy.net_derivation import (
     CONNECT,
@@ -23,6 +23,7 @@ from interlock.policy.net_derivation import (
     host_text,
     is_named,
     operation_of,
+    signs,
     url_text,
 )
 from interlock.policy.provenance import Knowledge
@@ -31,9 +32,11 @@ FOREIGN = "foreign-credential"
 RAW_ADDRESS = "raw-address"
 PLAIN_CREDENTIAL = "plain-http-credential"
 REMOTE_TOOL = "remote-tool"
-FACETS = (FOREIGN, RAW_ADDRESS, PLAIN_CREDENTIAL, REMOTE_TOOL)
+REWRITES_HISTORY = "rewrites-history"
+FACETS = (FOREIGN, RAW_ADDRESS, PLAIN_CREDENTIAL, REMOTE_TOOL, REWRITES_HISTORY)
 """What takes provenance away from a request: nobody but an oracle can release it then."""
 
+_DROPPING = frozenset({PushKind.FORCED, PushKind.DELETE, PushKind.UNKNOWN})
 _URL_ROLES = frozenset({WRITE, STREAM})
 _FORM = "application/x-www-form-urlencoded"
 
@@ -116,8 +119,9 @@ def _clearance(policy: Policy, request: NetRequest, operation: str) -> Confident
     from interlock.policy.network import method_of
 
     network = policy.network
-    # A provider sees what the agent sees; where the operator published a port, the far side is the operator's own.
-    if operation == MODEL or network.published(request) is not None:
+    # A provider sees what the agent sees; where the operator published a port, the far side is the operator's own, and
+    # an ssh-agent gets a digest and shows it to nobody.
+    if operation == MODEL or network.published(request) is not None or signs(policy, request):
         return Confidentiality.CRITICAL
     level = policy.clearance_of(request.host) or Confidentiality.PUBLIC
     if operation == CONNECT:
@@ -138,10 +142,14 @@ def _facets(policy: Policy, knowledge: Knowledge, request: NetRequest, operation
         request.credential is not Credential.NONE
         and request.scheme in ("http", "ws")
         and policy.network.published(request) is None
+        and not (request.credential is Credential.BOUND and policy.network.bares(request))
     ):
         found.append(
             Facet(kind=PLAIN_CREDENTIAL, reason="it carries a key over a connection that is not encrypted")
         )
+    dropped = [one for one in request.pushes if one.kind in _DROPPING]
+    if dropped:
+        found.append(Facet(kind=REWRITES_HISTORY, reason=_pushed(dropped[0])))
     if operation == MODEL:
         from interlock.policy.models import remote_tool
 
@@ -149,6 +157,19 @@ def _facets(policy: Policy, knowledge: Knowledge, request: NetRequest, operation
             reason = "it has the model's provider itself call a server that the request names"
             found.append(Facet(kind=REMOTE_TOOL, reason=reason))
     return found
+
+
+def _pushed(update: RefUpdate) -> str:
+    ref = (update.ref.removeprefix("refs/heads/") or "a reference")[:80]
+    if update.kind is PushKind.DELETE:
+        return f"it deletes `{ref}` on the server"
+    if update.kind is PushKind.FORCED:
+        return (
+            f"it drops commits from `{ref}` on the server: {update.old[:12]} is no part of {update.new[:12]}"
+        )
+    if not update.old:
+        return "it cannot be read which references it changes on the server"
+    return f"it may drop commits from `{ref}` on the server: nothing shows that {update.old[:12]} stays in its history"
 
 
 def is_literal(host: str) -> bool:

@@ -7,11 +7,15 @@ What widens trust is read narrowly (the port and the method count, `*.name` is e
 
 import re
 from dataclasses import field
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from interlock.model.labels import Confidentiality
 from interlock.model.records import dataclass
 from interlock.model.requests import NetRequest
+from interlock.policy.net_paths import climbs, host_fits, paths_pattern
+
+if TYPE_CHECKING:
+    from interlock.policy.compensations import Compensation
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 ANY_METHOD = "*"
@@ -22,7 +26,6 @@ WEB_PORTS = (80, 443)
 _ENCRYPTED = ("https", "wss")
 _OVERRIDES = frozenset({"x-http-method", "x-http-method-override", "x-method-override"})
 _GIT_FETCH = "application/x-git-upload-pack-request"
-_MAX_UNWRAPPED = 4
 _HOSTS_KEPT = 1024
 
 
@@ -50,7 +53,7 @@ class HostRule:
 
     def takes(self, path: str) -> bool:
         """Say whether the entry is of this path; narrow."""
-        return not self.paths or (not climbs(path) and _paths(self.paths).fullmatch(path) is not None)
+        return not self.paths or (not climbs(path) and paths_pattern(self.paths).fullmatch(path) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +88,26 @@ class Secret:
     """A secret that the sandbox knows by a placeholder.
 
     Takes: `hosts`, names or `*.name` whose requests get the real value; `variable`, of the host's environment,
-    that holds it; `shown_as`, the variable that the sandbox sees.
+    that holds it; `shown_as`, the variable that the sandbox sees; `plain_http`, whether the operator lets the value
+    leave over a connection that is not encrypted.
     """
 
     name: str
     hosts: tuple[str, ...]
     variable: str
     shown_as: str
+    plain_http: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """A destination that nobody is asked about: what nothing vouches for there is refused at once.
+
+    Takes: `host`, a name, `*.name` or an IP literal; `paths`, prefixes and globs, empty for all.
+    """
+
+    host: str
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +158,7 @@ class HostRules(tuple[HostRule, ...]):
         if self.any_level:
             for rule in (*self.of(host), *(rule for _, rule in self._below.get(host, ()))):
                 if rule.level > level and (
-                    not rule.paths or climbs(path) or _paths(rule.paths, wide=True).fullmatch(path)
+                    not rule.paths or climbs(path) or paths_pattern(rule.paths, wide=True).fullmatch(path)
                 ):
                     level = rule.level
         return level
@@ -168,6 +184,9 @@ class Network:
     opaque: tuple[Opaque, ...] = ()
     publish: tuple[Publish, ...] = ()
     secrets: tuple[Secret, ...] = ()
+    quiet: tuple[Quiet, ...] = ()
+    local_names: tuple[str, ...] = ()
+    compensations: "tuple[Compensation, ...]" = ()
     ask: bool = True
     limits: NetworkLimits = field(default_factory=NetworkLimits)
 
@@ -251,6 +270,27 @@ class Network:
                 return not self.is_model_call(request)
         return False
 
+    def bares(self, request: NetRequest) -> bool:
+        """Say whether the operator lets a secret that is bound to this host leave unencrypted."""
+        return any(
+            secret.plain_http and any(host_fits(host, request.host) for host in secret.hosts)
+            for secret in self.secrets
+        )
+
+    def quiets(self, request: NetRequest) -> bool:
+        """Say whether nobody is asked about a request: it is refused where nothing vouches for it."""
+        return any(
+            host_fits(entry.host, request.host)
+            and (
+                not entry.paths
+                or (
+                    not climbs(request.path)
+                    and paths_pattern(entry.paths).fullmatch(request.path) is not None
+                )
+            )
+            for entry in self.quiet
+        )
+
     def published(self, request: NetRequest) -> Publish | None:
         """Return the declaration behind a request to a published port, None where there is none."""
         if not request.published:
@@ -287,15 +327,27 @@ class Network:
         return self._rules.any_level
 
     def keeps_text(self, request: NetRequest) -> bool:
-        """Say whether provenance depends on the text that answers a request."""
-        return self.trusts(request) or self.level_of(request) > Confidentiality.PUBLIC
+        """Say whether provenance, or an undo, depends on the text that answers a request."""
+        return (
+            self.trusts(request)
+            or self.level_of(request) > Confidentiality.PUBLIC
+            or self.compensation_of(request) is not None
+        )
 
-
-def host_fits(pattern: str, host: str) -> bool:
-    """Say whether a name, `*.name` or IP literal of the policy is this host; narrow."""
-    return host == pattern or (
-        pattern.startswith("*.") and host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
-    )
+    def compensation_of(self, request: NetRequest) -> "Compensation | None":
+        """Return the first entry that says how a request is undone, None where there is none; narrow."""
+        if not self.compensations or is_read(request) or request.scheme not in ("http", "https"):
+            return None
+        for entry in self.compensations:
+            if (
+                entry.method == request.method
+                and (request.port == entry.port if entry.port else request.port in WEB_PORTS)
+                and host_fits(entry.host, request.host)
+                and not climbs(request.path)
+                and paths_pattern((entry.path,)).fullmatch(request.path)
+            ):
+                return entry
+        return None
 
 
 def is_git_fetch(request: NetRequest) -> bool:
@@ -331,41 +383,6 @@ def method_of(request: NetRequest) -> str:
 def is_read(request: NetRequest) -> bool:
     """Say whether a request only reads."""
     return request.protocol != "opaque" and method_of(request) in SAFE_METHODS
-
-
-def climbs(path: str) -> bool:
-    """Say whether a path could be read as another than it shows: hidden dot segments or back slashes."""
-    if "%" not in path and "\\" not in path and "/." not in path:
-        return False
-    from urllib.parse import unquote
-
-    for _ in range(_MAX_UNWRAPPED):
-        plain = unquote(path, errors="replace")
-        if plain == path:
-            break
-        path = plain
-    else:
-        return True
-    # Bytes that are no UTF-8 are read differently by different servers.
-    return "\ufffd" in path or any(part in (".", "..") for part in re.split(r"[/\\]", path))
-
-
-@lru_cache(maxsize=256)
-def _paths(paths: tuple[str, ...], *, wide: bool = False) -> re.Pattern[str]:
-    """Return one pattern for the prefixes and globs of an entry; a prefix ends at a `/`."""
-    from interlock.policy.globs import translate, union
-
-    patterns: list[str] = []
-    for path in paths:
-        if any(char in path for char in "*?["):
-            patterns.append("/" + translate(path[1:], wide=wide))
-        elif path.endswith("/"):
-            patterns.append(re.escape(path) + ".*")
-            if wide:
-                patterns.append(re.escape(path[:-1]))
-        else:
-            patterns.append(re.escape(path) + "(?:/.*)?")
-    return union(patterns, ignore_case=wide)
 
 
 def undeclared() -> Network:

@@ -15,6 +15,7 @@ from interlock.policy.network import (
     NetworkLimits,
     Opaque,
     Publish,
+    Quiet,
     Secret,
     undeclared,
 )
@@ -32,11 +33,24 @@ from interlock.policy.reading import (
     wrong,
 )
 
-KEYS = ("hosts", "models", "known_models", "opaque", "publish", "secrets", "ask", "limits")
+KEYS = (
+    "hosts",
+    "models",
+    "known_models",
+    "opaque",
+    "publish",
+    "secrets",
+    "quiet",
+    "local_names",
+    "compensations",
+    "ask",
+    "limits",
+)
 HOST_KEYS = ("host", "port", "methods", "paths", "clearance", "trusted", "level", "park")
+QUIET_KEYS = ("host", "paths")
 OPAQUE_KEYS = ("host", "port", "clearance")
 PUBLISH_KEYS = ("port", "to", "opaque")
-SECRET_KEYS = ("name", "hosts", "from", "as")
+SECRET_KEYS = ("name", "hosts", "from", "as", "plain_http")
 LIMIT_KEYS = ("request_body", "connections")
 
 _HOST = "host: api.example.com"
@@ -60,25 +74,44 @@ def read_network(document: Document, base: Network | None) -> Network:
     at: Path = ("network",)
     # Naming any of the network takes the well-known providers in, as the documents say of the key.
     known_models = flag_at(document, (*at, "known_models")) if "known_models" in given else True
+    secrets = _bound(_secrets(document), known.secrets)
+    compensations = known.compensations
+    if "compensations" in given:
+        from interlock.policy.compensation_loading import read_compensations
+
+        compensations = (*read_compensations(document, {one.name for one in secrets}), *compensations)
     return Network(
         hosts=(*_hosts(document), *known.hosts),
         models=(*_models(document, given), *known.models),
         known_models=known_models,
         opaque=(*_opaque(document), *known.opaque),
-        publish=(*_publish(document), *known.publish),
-        secrets=(*_secrets(document), *known.secrets),
+        publish=_published(_publish(document), known.publish),
+        secrets=secrets,
+        compensations=compensations,
+        quiet=(*_quiet(document), *known.quiet),
+        local_names=(*_local_names(document), *known.local_names),
         ask=flag_at(document, (*at, "ask")) if "ask" in given else known.ask,
         limits=_limits(document, known.limits),
     )
+
+
+def _published(own: tuple[Publish, ...], known: tuple[Publish, ...]) -> tuple[Publish, ...]:
+    taken = {one.port for one in own}
+    return (*own, *(one for one in known if one.port not in taken))
+
+
+def _bound(own: tuple[Secret, ...], known: tuple[Secret, ...]) -> tuple[Secret, ...]:
+    names, shown = {one.name for one in own}, {one.shown_as for one in own}
+    return (*own, *(one for one in known if one.name not in names and one.shown_as not in shown))
 
 
 def _hosts(document: Document) -> tuple[HostRule, ...]:
     found: list[HostRule] = []
     for path, entry in entries(document, ("network", "hosts"), HOST_KEYS, _HOST):
         needs(document, path, entry, "host", _HOST)
-        rule = HostRule(host=_host(document, (*path, "host"), _HOST, wild=True))
+        rule = HostRule(host=host_at(document, (*path, "host"), _HOST, wild=True))
         if "port" in entry:
-            rule = replace(rule, port=_port(document, (*path, "port")))
+            rule = replace(rule, port=port_at(document, (*path, "port")))
         if "methods" in entry:
             rule = replace(rule, methods=_methods(document, (*path, "methods"), "methods: [GET, POST]"))
         if "paths" in entry:
@@ -95,7 +128,8 @@ def _hosts(document: Document) -> tuple[HostRule, ...]:
     return tuple(found)
 
 
-def _host(document: Document, path: Path, example: str, *, wild: bool = False) -> str:
+def host_at(document: Document, path: Path, example: str, *, wild: bool = False) -> str:
+    """Read a host, with its name or address in the one spelling. Raises: PolicyError."""
     given = text_at(document, path, example)
     # The presets' hosts are checked by the tests, not at each start.
     return check_host(document, path, given, example, wild=wild) if document.text else given
@@ -150,7 +184,8 @@ def _literal(host: str) -> str:
     return str(mapped or address)
 
 
-def _port(document: Document, path: Path) -> int:
+def port_at(document: Document, path: Path) -> int:
+    """Read a port. Raises: PolicyError."""
     value = value_at(document, path)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 65536:
         wrong(document, path, "a port from 1 to 65535", f"write `{path[-1]}: 443`")
@@ -185,28 +220,31 @@ def _parked(document: Document, path: Path) -> tuple[str, ...]:
 
 
 def _paths(document: Document, path: Path) -> tuple[str, ...]:
-    from interlock.policy.globs import GlobError, translate
-
-    def one(document: Document, path: Path, example: str) -> str:
-        text = text_at(document, path, example)
-        hint = f"write it as in `{example}`"
-        if not text.startswith("/") or len(text) > _MAX_PATH or not text.isprintable():
-            raise document.mistake(path, f"`{text[:80]}` is not an absolute path", hint=hint)
-        if any(part in (".", "..") for part in text.split("/")):
-            raise document.mistake(path, f"`{text}` is not in normal form", hint="leave `.` and `..` out")
-        if document.text and any(char in text for char in "*?["):
-            try:
-                re.compile(translate(text[1:]))
-            except (GlobError, re.error) as mistake:
-                raise document.mistake(path, str(mistake), hint=hint) from None
-        return text
-
-    found = texts_at(document, path, value_at(document, path), one, 'paths: ["/simple/", "/files/**/*.whl"]')
+    example = 'paths: ["/simple/", "/files/**/*.whl"]'
+    found = texts_at(document, path, value_at(document, path), path_at, example)
     if not found:
         wrong(
             document, path, "a list that is not empty", 'write `paths: ["/simple/"]`, or leave it out for all'
         )
     return found
+
+
+def path_at(document: Document, path: Path, example: str) -> str:
+    """Read a path of a host, a prefix or a glob. Raises: PolicyError."""
+    from interlock.policy.globs import GlobError, translate
+
+    text = text_at(document, path, example)
+    hint = f"write it as in `{example}`"
+    if not text.startswith("/") or len(text) > _MAX_PATH or not text.isprintable():
+        raise document.mistake(path, f"`{text[:80]}` is not an absolute path", hint=hint)
+    if any(part in (".", "..") for part in text.split("/")):
+        raise document.mistake(path, f"`{text}` is not in normal form", hint="leave `.` and `..` out")
+    if document.text and any(char in text for char in "*?["):
+        try:
+            re.compile(translate(text[1:]))
+        except (GlobError, re.error) as mistake:
+            raise document.mistake(path, str(mistake), hint=hint) from None
+    return text
 
 
 def _address(document: Document, path: Path, example: str, *, port_needed: bool = True) -> tuple[str, int]:
@@ -244,8 +282,38 @@ def _opaque(document: Document) -> tuple[Opaque, ...]:
         clearance = Confidentiality.PUBLIC
         if "clearance" in entry:
             clearance = level_at(document, path, entry, "clearance")
-        host = _host(document, (*path, "host"), example, wild=True)
-        found.append(Opaque(host=host, port=_port(document, (*path, "port")), clearance=clearance))
+        host = host_at(document, (*path, "host"), example, wild=True)
+        found.append(Opaque(host=host, port=port_at(document, (*path, "port")), clearance=clearance))
+    return tuple(found)
+
+
+def _local_names(document: Document) -> tuple[str, ...]:
+    """Read the names that may lead to this machine: `*` is every name, `*.test` every name below `test`."""
+    example = 'local_names: ["app.test", "*.test"]'
+
+    def name(document: Document, path: Path, example: str) -> str:
+        given = text_at(document, path, example)
+        if given == ANY_METHOD:
+            return given
+        below = given.removeprefix("*.")
+        # One label is enough here: a whole domain of the user's own machine, such as `*.test`, is what people have.
+        host = check_host(document, path, below, example, wild=False)
+        if _literal(host):
+            raise document.mistake(path, "an address is no name", hint="an address is dialled as it is")
+        return given[: len(given) - len(below)] + host
+
+    given = section(document, ("network",), KEYS, "network: {hosts: [{host: docs.example.com}]}")
+    return texts_at(document, ("network", "local_names"), given.get("local_names"), name, example)
+
+
+def _quiet(document: Document) -> tuple[Quiet, ...]:
+    found: list[Quiet] = []
+    example = "host: telemetry.example.com"
+    for path, entry in entries(document, ("network", "quiet"), QUIET_KEYS, example):
+        needs(document, path, entry, "host", example)
+        host = host_at(document, (*path, "host"), example, wild=True)
+        paths = _paths(document, (*path, "paths")) if "paths" in entry else ()
+        found.append(Quiet(host=host, paths=paths))
     return tuple(found)
 
 
@@ -255,7 +323,7 @@ def _publish(document: Document) -> tuple[Publish, ...]:
     for path, entry in entries(document, ("network", "publish"), PUBLISH_KEYS, example):
         needs(document, path, entry, "port", example)
         needs(document, path, entry, "to", example)
-        port = _port(document, (*path, "port"))
+        port = port_at(document, (*path, "port"))
         if port in found:
             raise document.mistake(
                 (*path, "port"), f"the port {port} is published twice", hint="keep one of them"
@@ -290,12 +358,13 @@ def _secrets(document: Document) -> tuple[Secret, ...]:
         hosts = texts_at(document, (*path, "hosts"), entry["hosts"], _bound_host, "hosts: [api.github.com]")
         if not hosts:
             wrong(document, (*path, "hosts"), "a list that is not empty", f"write it as in `{example}`")
-        found.append(Secret(name=name, hosts=hosts, variable=variable, shown_as=shown_as))
+        plain = flag_at(document, (*path, "plain_http")) if "plain_http" in entry else False
+        found.append(Secret(name=name, hosts=hosts, variable=variable, shown_as=shown_as, plain_http=plain))
     return tuple(found)
 
 
 def _bound_host(document: Document, path: Path, example: str) -> str:
-    return _host(document, path, example, wild=True)
+    return host_at(document, path, example, wild=True)
 
 
 def _variable(document: Document, path: Path, example: str) -> str:

@@ -110,10 +110,44 @@ CODING_2 = (
 )
 """Version 1 and the network."""
 
-TEXTS: dict[str, str] = {"coding@1": CODING_1, "coding@2": CODING_2}
+_HOME = """\
+home:                          # what people ask agents to change; the rest of HOME is thrown away
+  - "~/.bashrc"
+  - "~/.bash_profile"
+  - "~/.bash_login"
+  - "~/.bash_logout"
+  - "~/.bash_aliases"
+  - "~/.profile"
+  - "~/.zshrc"
+  - "~/.zprofile"
+  - "~/.zshenv"
+  - "~/.zlogin"
+  - "~/.zlogout"
+  - "~/.config/fish/*.fish"    # not fish_variables, which fish writes by itself
+  - "~/.config/fish/conf.d/**"
+  - "~/.config/fish/functions/**"
+  - "~/.config/fish/completions/**"
+  - "~/.gitconfig"
+  - "~/.gitignore_global"
+  - "~/.config/git/**"
+  - "~/.vimrc"
+  - "~/.config/nvim/**"
+  - "~/.tmux.conf"
+  - "~/.inputrc"
+"""
+
+CODING_3 = (
+    CODING_2.replace("version 2: a coding agent", "version 3: a coding agent")
+    .replace("\nlimits:\n", f"\n{_HOME}\nlimits:\n")
+    .replace("devices, FIFOs and sockets do not", "devices and sockets do not")
+    .replace('["device", "fifo", "socket"]', '["device", "socket"]')
+)
+"""Version 2 with files of HOME that are staged; a FIFO is deferred like other hazards."""
+
+TEXTS: dict[str, str] = {"coding@1": CODING_1, "coding@2": CODING_2, "coding@3": CODING_3}
 """Every preset that was ever released, by name and version."""
 
-CURRENT: dict[str, str] = {"coding": "coding@2"}
+CURRENT: dict[str, str] = {"coding": "coding@3"}
 """The version that a bare name means."""
 
 

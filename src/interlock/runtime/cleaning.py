@@ -107,6 +107,7 @@ def _of_run(
     run_id: str, path: str, older_than_ns: int | None, kept: list[Kept], *, dry_run: bool
 ) -> Iterator[Leftover]:
     from interlock import staging
+    from interlock.staging.journal import KEPT
 
     try:
         folder: runs.RunFolder | None = runs.load(path)
@@ -128,6 +129,15 @@ def _of_run(
         if os.path.exists(folder.at(runs.UNDO, runs.JOURNAL, "doing")):
             kept.append(
                 Kept(run_id=run_id, message="its undo is not ended", choices=(f"interlock undo {run_id}",))
+            )
+        elif os.path.lexists(folder.at(KEPT)):
+            # the host's own files may lie in it
+            kept.append(
+                Kept(
+                    run_id=run_id,
+                    message="its merge was given up, and what is left of it may be needed",
+                    choices=(f"rm -r {folder.at(KEPT)}  (when nothing in it is needed)",),
+                )
             )
         elif older_than_ns is not None and time.time_ns() - int(folder.started_at_ns) > older_than_ns:
             size_bytes = _size(path)

@@ -69,7 +69,22 @@ class ResolveNow:
     on_conflict: OnConflict = OnConflict.ASK
 
 
-ControlRequest = ApplyNow | DiscardNow | StopNow | ProposeNow | ResolveNow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionsNow:
+    """Say what of the living command waits for an answer, and what is parked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerNow:
+    """Answer one question of the living command. Takes: `question`, its mark; the rest as in `ResolveNow`."""
+
+    question: str
+    oracle: str
+    answers: tuple[Answer, ...]
+    fault: str = ""
+
+
+ControlRequest = ApplyNow | DiscardNow | StopNow | ProposeNow | ResolveNow | QuestionsNow | AnswerNow
 
 
 class Fields:
@@ -187,10 +202,19 @@ def read_request(line: bytes) -> ControlRequest:
                 selection=fields.texts("selection"),
                 on_conflict=_on_conflict(fields),
             )
+        case "questions":
+            request = QuestionsNow()
+        case "answer":
+            request = AnswerNow(
+                question=fields.text("question"),
+                oracle=fields.text("oracle"),
+                answers=_answers(fields.items("answers")),
+                fault=fields.text("fault", "")[:NOTE_CHARACTERS],
+            )
         case _:
             raise InputError("the request has a verb that the run's monitor does not know")
     fields.end()
-    if len(line) > REQUEST_BYTES and not isinstance(request, ResolveNow):
+    if len(line) > REQUEST_BYTES and not isinstance(request, ResolveNow | AnswerNow):
         raise InputError(TOO_LONG, hint=SHORTER)
     return request
 
@@ -218,6 +242,16 @@ def write_request(request: ControlRequest) -> dict[str, object]:
                 "answers": [_answer(one) for one in request.answers],
                 **({"fault": request.fault} if request.fault else {}),
                 **_scope(request),
+            }
+        case QuestionsNow():
+            fields = {"verb": "questions"}
+        case AnswerNow():
+            fields = {
+                "verb": "answer",
+                "question": request.question,
+                "oracle": request.oracle,
+                "answers": [_answer(one) for one in request.answers],
+                **({"fault": request.fault} if request.fault else {}),
             }
         case _:
             assert_never(request)

@@ -19,12 +19,17 @@ import fcntl
 import os
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from interlock.model.errors import InputError, IntegrityError
 from interlock.model.events import Staging, Standing
-from interlock.model.places import Root, path_bytes, path_text
+from interlock.model.places import FOLDER_PREFIX, HOME, WORKSPACE, Root, path_bytes, path_text
 from interlock.model.records import dataclass
+
+if TYPE_CHECKING:
+    from interlock.staging.roots import StagedRoot
 
 JOURNAL = "journal"
 UNDO = "undo"
@@ -36,12 +41,26 @@ _LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedFolder:
-    """A staged root as the run was set up: its name, the host folder, and where its changes lie."""
+    """A staged root as the run was set up: its name, the host folder, and where its changes lie.
+
+    Takes: `globs`, what of it counts; empty: all of it.
+    """
 
     name: str
     lower: str
     upper: str
     work: str
+    globs: tuple[str, ...] = ()
+
+    def keeps(self) -> Callable[[str], object] | None:
+        """Return what tells which places count, None where all do."""
+        if not self.globs:
+            return None
+        from interlock.policy.globs import matcher
+
+        # a folder that counts with all below it counts itself: removed, or with other permissions
+        wholes = (glob.removesuffix("/**") for glob in self.globs)
+        return matcher(tuple(dict.fromkeys((*self.globs, *wholes))), wide=False).fullmatch
 
     def root(self) -> Root:
         """Return the root as the ledger names it."""
@@ -75,6 +94,27 @@ class RunFolder:
         """Whether the run is closed: nothing is appended to a sealed ledger."""
         return os.path.exists(self.at("ledger", "seal.dsse.json"))
 
+    def staged_root(self, item: StagedFolder) -> StagedRoot:
+        """Return one of the folders as the staging knows it."""
+        from interlock.staging.roots import StagedRoot
+
+        mine = (WORKSPACE, FOLDER_PREFIX)
+        return StagedRoot(
+            name=item.name,
+            lower=item.lower,
+            upper=item.upper,
+            mode=self.staging,
+            xattr_prefix=self.xattr_prefix,
+            keeps=item.keeps(),
+            beside=tuple(one.lower for one in self.folders if one.name.startswith(mine) and one is not item)
+            if item.name.startswith(mine)
+            else (),
+        )
+
+    def lowers_of_its_own(self) -> list[str]:
+        """Return the host folders that it stages, without HOME: the workspaces of most other runs lie in that."""
+        return [item.lower for item in self.folders if item.name != HOME]
+
     def workspace(self) -> str:
         """Return the host path of the workspace."""
         return self.folders[0].lower
@@ -102,14 +142,17 @@ def new_run_id() -> str:
     )
 
 
-def create(run_id: str, lowers: tuple[tuple[str, str], ...]) -> tuple[str, tuple[StagedFolder, ...]]:
+def create(
+    run_id: str, lowers: tuple[tuple[str, str], ...], home_globs: tuple[str, ...] = ()
+) -> tuple[str, tuple[StagedFolder, ...]]:
     """Make a run's folder with a stage for each (name, host folder).
 
+    Takes: `home_globs`, what counts of the root `home`, whose folder may hold the state folder: it is masked there.
     Raises: InputError if the state folder cannot be written, or lies inside a staged folder.
     """
     state = state_folder()
-    for _name, lower in lowers:
-        if _inside(state, lower):
+    for name, lower in lowers:
+        if name != HOME and _inside(state, lower):
             raise InputError(
                 f"Interlock's state folder lies inside the staged folder `{lower}`",
                 hint="choose another place for it: INTERLOCK_STATE=DIR interlock run …",
@@ -128,7 +171,8 @@ def create(run_id: str, lowers: tuple[tuple[str, str], ...]) -> tuple[str, tuple
             os.mkdir(upper, 0o700)
             os.mkdir(work, 0o700)
             _like(lower, upper)
-            folders.append(StagedFolder(name=name, lower=lower, upper=upper, work=work))
+            globs = home_globs if name == HOME else ()
+            folders.append(StagedFolder(name=name, lower=lower, upper=upper, work=work, globs=globs))
     except OSError as error:
         raise InputError(
             f"the state folder `{state}` cannot be used: {error.strerror}",
@@ -172,6 +216,7 @@ def describe(folder: RunFolder) -> None:
                     "lower": path_text(os.fsencode(item.lower)),
                     "upper": path_text(os.fsencode(item.upper)),
                     "work": path_text(os.fsencode(item.work)),
+                    **({"globs": list(item.globs)} if item.globs else {}),
                 }
                 for item in folder.folders
             ],
@@ -212,6 +257,7 @@ def load(path: str) -> RunFolder:
                     lower=os.fsdecode(path_bytes(item["lower"])),
                     upper=os.fsdecode(path_bytes(item["upper"])),
                     work=os.fsdecode(path_bytes(item["work"])),
+                    globs=tuple(str(glob) for glob in item.get("globs", ())),
                 )
                 for item in data["folders"]
             ),

@@ -94,18 +94,18 @@ def _touches(folder: runs.RunFolder) -> Touches:
 
 def _settle(performer: Performer) -> None:
     """Let the write-ahead log say how a cut-off commit ended."""
-    outcome = staging.recover(performer.journal)
+    outcome = staging.recover(performer.staged.journal)
     state = performer.state
     match state.phase if state.living is None else state.living:
         case Phase.INTENDED:
             if outcome == "finished":
                 # The log was durable, the ledger's word of it was not: say it now.
-                performer.merge_finished = True
+                performer.staged.merge_finished = True
                 performer.feed(ev.IntentRecorded(released=state.released))
             else:
                 performer.feed(ev.CommitFailed(reason="cut off before the merge", rolled_back=True))
         case Phase.STUCK if state.stuck_on:
-            staging.forget(performer.journal)
+            staging.forget(performer.staged.journal)
         case Phase.SENDING if sending.began(performer.folder, state.sending[0], state.attempt):
             performer.feed(performer.sent(state.sending[0], sending.CUT_OFF))
         case Phase.DISCARDING if state.living is None:
@@ -127,7 +127,7 @@ def _settle(performer: Performer) -> None:
                 )
         case _:
             # An outcome may still lie here, when only forgetting it was cut off.
-            staging.forget(performer.journal)
+            staging.forget(performer.staged.journal)
 
 
 def resume(

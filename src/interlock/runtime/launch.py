@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlock import boundary
 from interlock.model import events as ev
 from interlock.model.errors import BoundaryError, InputError
-from interlock.model.places import WORKSPACE, path_text
+from interlock.model.places import HOME, Place, path_text
 from interlock.model.records import dataclass
 from interlock.policy import Policy
 from interlock.runtime import folders as runs
 from interlock.runtime import network
 from interlock.runtime.environment import child_environment
+from interlock.runtime.signing import signing_plan
+from interlock.runtime.staged_roots import lowers_of
 
 if TYPE_CHECKING:
     from interlock.oracle import Oracle
@@ -31,7 +34,7 @@ class RunRequest:
 
     Takes: `workspace`, absolute host folder; `working_directory`, inside it; `task`, the principal's words or
     "" for the command line; `oracle_name` as the ledger records it; `staging`, None to choose by what the
-    file system can do.
+    file system can do; `added_folders`, absolute, staged beside those of the policy.
     """
 
     argv: tuple[str, ...]
@@ -45,6 +48,7 @@ class RunRequest:
     staging: ev.Staging | None = None
     allow_degraded: bool = False
     on_conflict: ev.OnConflict = ev.OnConflict.ASK
+    added_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +74,23 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
     its staged files are kept and nothing was released.
     """
     run_id = runs.new_run_id()
-    lowers = ((WORKSPACE, request.workspace), *_state_folders(request))
+    policy = request.policy
+    lowers = lowers_of(policy, request.environment, request.workspace, request.added_folders, note)
     if runs.merging():
         from interlock.runtime.recovering import recover_beside
 
-        recover_beside([lower for _name, lower in lowers], note)
-    path, folders = runs.create(run_id, lowers)
+        recover_beside([lower for name, lower in lowers if name != HOME], note)
+    path, folders = runs.create(run_id, lowers, policy.home)
     lock = runs.RunLock(path)
     lock.acquire(run_id)
     sandbox: boundary.Sandbox | None = None
     try:
         try:
-            prepared = network.prepare(request.policy, request.environment, path)
-            sandbox, staging_mode = _stand(request, path, folders, prepared, note)
+            signing, advice = signing_plan(request.policy, request.environment, request.workspace)
+            if advice:
+                note(advice)
+            prepared = network.prepare(request.policy, request.environment, path, signing)
+            sandbox, staging_mode, folders = _stand(request, path, folders, prepared, note)
             folder = runs.RunFolder(
                 path=path,
                 run_id=run_id,
@@ -156,16 +164,6 @@ def _open_ledger(
     return performer
 
 
-def _state_folders(request: RunRequest) -> tuple[tuple[str, str], ...]:
-    home = request.environment.get("HOME", "/")
-    found = []
-    for name, declared in request.policy.state_roots:
-        path = os.path.normpath(os.path.join(home, declared.removeprefix("~/")))
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        found.append((name, path))
-    return tuple(found)
-
-
 def _words(argv: tuple[str, ...]) -> str:
     """The command line stands for the task where none was given: the principal typed it."""
     return " ".join(path_text(os.fsencode(word)) for word in argv)
@@ -186,20 +184,25 @@ def _stand(
     folders: tuple[runs.StagedFolder, ...],
     prepared: network.Prepared,
     note: Callable[[str], None],
-) -> tuple[boundary.Sandbox, ev.Staging]:
-    """Set the sandbox up over overlays, or over full copies where the file system can be no layer."""
+) -> tuple[boundary.Sandbox, ev.Staging, tuple[runs.StagedFolder, ...]]:
+    """Set the sandbox up over overlays, or over full copies where the file system can be no layer.
+
+    Returns: also the folders that are staged: HOME is never copied, what is written there is thrown away then.
+    """
     if request.staging is not ev.Staging.COPY:
         plan = _plan(request, path, folders, prepared, copied=False)
         try:
-            return boundary.start(plan, _import_the_rest), ev.Staging.OVERLAY
+            return boundary.start(plan, _import_the_rest), ev.Staging.OVERLAY, folders
         except boundary.OverlayError as error:
             if request.staging is ev.Staging.OVERLAY:
                 raise
             note(f"{error.message}: working on a full copy, without file events")
+    if any(folder.name == HOME for folder in folders):
+        folders = tuple(folder for folder in folders if folder.name != HOME)
+        note("HOME is not copied: what the command changes in it is thrown away")
     _copy(folders)
-    return boundary.start(
-        _plan(request, path, folders, prepared, copied=True), _import_the_rest
-    ), ev.Staging.COPY
+    plan = _plan(request, path, folders, prepared, copied=True)
+    return boundary.start(plan, _import_the_rest), ev.Staging.COPY, folders
 
 
 def _copy(folders: tuple[runs.StagedFolder, ...]) -> None:
@@ -245,6 +248,7 @@ def _plan(
                 work=folder.work,
                 observed=not copied,
                 copied=copied,
+                sparse=folder.name == HOME,
             )
             for folder in folders
         ),
@@ -297,10 +301,12 @@ def _watch(
     from interlock.runtime.touches import Touches
 
     touches = performer.touches = Touches(performer.folder, sandbox.not_before_ns)
+    keeps = {folder.name: folder.keeps() for folder in performer.folder.folders if folder.globs}
 
     def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
         touches.observe(activity)  # first of all: what the host has there is looked at as early as can be
         if isinstance(activity, ev.ActivityObserved):
+            activity = _of_what_counts(activity, keeps)
             activity = with_content(activity, performer.folder.folders, request.policy.declares)
         performer.feed(activity)
         # What a killed monitor has not signed is lost to the evidence.
@@ -337,6 +343,24 @@ def _watch(
         if control is not None:
             control.close()
         touches.close()
+
+
+def _of_what_counts(
+    activity: ev.ActivityObserved, keeps: Mapping[str, Callable[[str], object] | None]
+) -> ev.ActivityObserved:
+    """Leave out what happened in the part of HOME that is thrown away: what lies there says nothing of the work."""
+
+    def counts(place: Place) -> bool:
+        keep = keeps.get(place.root)
+        return keep is None or bool(keep(place.path))
+
+    if not keeps:
+        return activity
+    return replace(
+        activity,
+        reads=tuple(one for one in activity.reads if counts(one.place)),
+        writes=tuple(one for one in activity.writes if counts(one.place)),
+    )
 
 
 def _control(performer: Performer, sandbox: boundary.Sandbox) -> Control | None:

@@ -15,10 +15,12 @@ from interlock.model.errors import InputError, StuckError
 from interlock.model.phases import Phase
 from interlock.oracle.question import sanity
 from interlock.runtime.control_protocol import (
+    AnswerNow,
     ApplyNow,
     ControlRequest,
     DiscardNow,
     ProposeNow,
+    QuestionsNow,
     ResolveNow,
     StopNow,
 )
@@ -66,6 +68,10 @@ class Living:
             case StopNow():
                 self._stop()
                 reply.finish({"run": self._performer.folder.run_id})
+            case QuestionsNow():
+                reply.finish(self._questions())
+            case AnswerNow():
+                self._answer(reply, request)
             case _:
                 assert_never(request)
 
@@ -107,6 +113,29 @@ class Living:
             )
         if state.phase is not Phase.RUNNING or state.living is not None or state.resolving or state.sending:
             raise InputError("the run is resolving something just now", hint="try again in a moment")
+
+    def _questions(self) -> dict[str, object]:
+        state = self._performer.state
+        return {
+            "run": state.run_id,
+            "questions": [
+                propose_answer(one.mark, one.question) for one in self._performer.questions().pending()
+            ],
+            "parked": [{"effect": item.effect.id, "object": item.effect.object} for item in state.parked],
+        }
+
+    def _answer(self, reply: Reply, request: AnswerNow) -> None:
+        said = ev.OracleAnswered(oracle=request.oracle, answers=request.answers, fault=request.fault)
+        sane = self._performer.questions().answer(request.question, said)
+        reply.finish(
+            {
+                "run": self._performer.folder.run_id,
+                "answers": [
+                    {"effect": one.effect_id, "decision": one.decision.value, "reason": one.reason}
+                    for one in sane.answers
+                ],
+            }
+        )
 
     def _asked(self, command: object) -> None:
         """Give the question to the terminal that asked for it."""

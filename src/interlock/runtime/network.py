@@ -6,24 +6,26 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlock.boundary import PlacedFile
 from interlock.boundary.net import trust
 from interlock.boundary.net.authority import AuthorityFiles, take
-from interlock.boundary.net.plan import BoundSecret, NetLimits, NetPlan, OpaqueRoute, Published
+from interlock.boundary.net.plan import BoundSecret, NetLimits, NetPlan, OpaqueRoute, Published, Signing
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.records import dataclass
 from interlock.policy import Policy
 from interlock.runtime.folders import NET_FOLDER, PLACEHOLDERS, state_folder
+from interlock.runtime.signing import AGENT
 
 if TYPE_CHECKING:
     import asyncio
 
     from interlock.boundary import Sandbox
     from interlock.boundary.net.doors import Doors
+    from interlock.boundary.signing.broker import Broker
     from interlock.runtime.performer import Performer
 
 AUTHORITIES = "authorities"
@@ -43,16 +45,20 @@ class Prepared:
     authority: AuthorityFiles
 
 
-def prepare(policy: Policy, environment: Mapping[str, str], run_path: str) -> Prepared:
+def prepare(
+    policy: Policy, environment: Mapping[str, str], run_path: str, signing: Signing | None = None
+) -> Prepared:
     """Make the run's trust files and its plan.
+
+    Takes: `signing`, for what the user's ssh-agent may be asked.
 
     Raises: InputError, for a secret or a proxy that cannot be used; BoundaryError, where the files cannot be written.
     """
     folder = os.path.join(run_path, NET_FOLDER)
-    placeholders = {
-        one.name: f"interlock-{one.name}-{secrets.token_hex(12)}" for one in policy.network.secrets
-    }
+    placeholders = _placeholders(policy, environment)
     plan = net_plan(policy, environment, folder, secrets_of(policy, environment, placeholders))
+    if signing is not None:
+        plan = replace(plan, signing=signing)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         _remember(placeholders, folder)
@@ -72,9 +78,18 @@ def prepare(policy: Policy, environment: Mapping[str, str], run_path: str) -> Pr
         environment=(
             *trusted.environment,
             *((one.shown_as, placeholders[one.name]) for one in policy.network.secrets),
+            *(() if signing is None else ((AGENT, signing.socket),)),
         ),
         authority=authority,
     )
+
+
+def _placeholders(policy: Policy, environment: Mapping[str, str]) -> dict[str, str]:
+    if not policy.network.secrets:
+        return {}
+    from interlock.runtime.placeholders import placeholders_of
+
+    return placeholders_of(policy, environment)
 
 
 def _remember(placeholders: Mapping[str, str], folder: str) -> None:
@@ -100,6 +115,7 @@ def net_plan(
         opaque=tuple(OpaqueRoute(host=one.host, port=one.port) for one in network.opaque),
         secrets=bound,
         probed=network.probed,
+        local_names=network.local_names,
         upstream_proxy=_proxy(environment),
         no_proxy=_no_proxy(environment),
         limits=_limits(policy),
@@ -127,6 +143,7 @@ def secrets_of(
                 hosts=declared.hosts,
                 placeholder=placeholders[declared.name],
                 secret=value,
+                plain_http=declared.plain_http,
             )
         )
     return tuple(found)
@@ -194,6 +211,11 @@ class Server:
         self._authority = Authority(prepared.authority, os.path.join(state_folder(), AUTHORITIES))
         self._front = Front(doors, plan, self._traffic, self._authority, Names(), self.loop)
         self._front.tokens = tokens
+        self._broker: Broker | None = None
+        if plan.signing is not None:
+            from interlock.boundary.signing.broker import Broker
+
+            self._broker = Broker(doors.signing, plan.signing, self._traffic, self.loop)
         sender.pool = self._front.pool
         performer.traffic = self._traffic
 
@@ -206,6 +228,8 @@ class Server:
     def close(self) -> None:
         """Stop serving: nothing passes any more, what was under way is told."""
         self.loop.run_until_complete(self._traffic.finish())
+        if self._broker is not None:
+            self.loop.run_until_complete(self._broker.close())
         self._front.close()
         self._performer.traffic = None
         self._inbound.close()

@@ -1,4 +1,4 @@
-"""Which policy a run stands under: the one named, else the user's own, else the preset.
+"""Which policy a run stands under: the one named, else the user's own, else the preset; with the agent's profile in it.
 
 A policy in the workspace is never taken by itself: the workspace is what the agent, and whoever wrote the
 repository, can shape.
@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from interlock.model.errors import InputError
 from interlock.policy import Policy, load_policy
 
+if TYPE_CHECKING:
+    from interlock.policy.profiles import Profile
+
 
 def find_policy(given: str | None, environment: Mapping[str, str]) -> Policy:
-    """Return the policy to run under.
+    """Return the policy to run under, without any agent's profile.
 
     Raises: InputError if a named file cannot be read; PolicyError, with file, line and fix, for a mistake.
     """
@@ -25,6 +29,25 @@ def find_policy(given: str | None, environment: Mapping[str, str]) -> Policy:
     if os.path.exists(own):
         return _load(own)
     return load_policy(None, filename="coding")
+
+
+def with_profile(policy: Policy, profile: Profile | None, environment: Mapping[str, str]) -> Policy:
+    """Return a policy with an agent's profile between its preset and its own keys.
+
+    Takes: `profile`, None to leave the policy as it is; `environment`, the principal's own.
+    Raises: InputError, for an endpoint's variable that holds no URL; PolicyError, where the policy has a profile of its
+    own or the profile cannot be written in.
+    """
+    if profile is None:
+        return policy
+    from interlock.policy.profile_inlining import inlined, resolved
+
+    if policy.profile:
+        raise InputError(
+            f"the policy `{policy.name}` has the profile `{policy.profile}` in it already",
+            hint="run with `--profile none`, or take the key `profile` out of the policy",
+        )
+    return load_policy(inlined(policy, resolved(profile, environment, policy)), filename=policy.name)
 
 
 def _load(path: str) -> Policy:

@@ -218,7 +218,8 @@ def _effect(effect: Effect) -> dict[str, object]:
     }
     # Records of the model go as the ledger writes them, without the texts of files and bodies.
     if effect.change is not None:
-        bare = replace(effect.change, before_text=None, after_text=None)
+        brings = tuple(replace(one, before_text=None, after_text=None) for one in effect.change.brings)
+        bare = replace(effect.change, before_text=None, after_text=None, brings=brings)
         fields["change"] = event_payload(ev.ChangesListed(changes=(bare,), last=True))
     if effect.request is not None:
         kept = None if effect.request.body_text is None else ""  # whether it was text is shown

@@ -11,7 +11,7 @@ from hashlib import sha256
 from interlock.model.events import ActivityObserved, FileRead
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place, path_bytes, path_text
-from interlock.runtime.folders import StagedFolder
+from interlock.runtime.folders import StagedFolder, state_folder
 
 READ_LIMIT_BYTES = 1 << 20
 """A longer file vouches for nothing: its digest and text stay empty, its place's level still counts."""
@@ -22,19 +22,22 @@ LISTING_SECONDS = 5.0
 
 
 def sensitive_places(
-    folders: tuple[StagedFolder, ...], level_of: Callable[[Place], Confidentiality]
+    folders: tuple[StagedFolder, ...],
+    level_of: Callable[[Place], Confidentiality],
+    exposed: tuple[str, ...] = (),
 ) -> tuple[FileRead, ...] | None:
     """Return a read, with its content, for every sensitive file of the host below the staged folders.
 
     For runs without file events: any of them may have been read, and what they hold must be known before something
-    leaves. Returns: None, if there are too many files to look at in time.
+    leaves. Of HOME only what its globs name counts, without what is hidden and not in `exposed`.
+    Returns: None, if there are too many files to look at in time.
     """
     deadline = time.monotonic() + LISTING_SECONDS
     seen = 0
     found: list[FileRead] = []
     lowers = {item.name: item.lower for item in folders}
     for folder in folders:
-        for path in _files(os.fsencode(folder.lower)):
+        for path in _files_of(folder, folders, exposed):
             seen += 1
             if seen > LISTED_AT_MOST or (seen % 1000 == 0 and time.monotonic() > deadline):
                 return None
@@ -42,6 +45,17 @@ def sensitive_places(
             if level_of(place) > Confidentiality.PUBLIC:
                 found.append(_read(FileRead(place=place, opened=0, closed=0, staged=False), lowers))
     return tuple(found)
+
+
+def _files_of(
+    folder: StagedFolder, folders: tuple[StagedFolder, ...], exposed: tuple[str, ...]
+) -> Iterator[bytes]:
+    if not folder.globs:
+        return _files(os.fsencode(folder.lower))
+    from interlock.runtime.home_files import named_files
+
+    apart = [one.lower for one in folders if one is not folder]
+    return named_files(folder.lower, folder.globs, exposed=exposed, apart=(*apart, state_folder()))
 
 
 def _files(root: bytes) -> Iterator[bytes]:

@@ -115,6 +115,7 @@ def recover_run(path: str, note: Note, settling: tuple[str, StuckChoice] | None 
                 choices=(
                     _LOST_LOG.format(stage=folder.at("stage")),
                     f"interlock verify {folder.ledger}",
+                    f"interlock recover {folder.run_id} --give-up  (close it as it is, keep all that is left)",
                 ),
             )
     finally:
@@ -134,7 +135,7 @@ def recover_beside(paths: Sequence[str], note: Note, *, besides: str = "") -> No
         if run_id == besides:
             continue
         try:
-            lowers = [os.path.realpath(item.lower) for item in runs.load(path).folders]
+            lowers = [os.path.realpath(lower) for lower in runs.load(path).lowers_of_its_own()]
         except IntegrityError:
             elsewhere.append(run_id)
             continue

@@ -14,6 +14,7 @@ from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.monitor import Decided, State, event_from_payload, is_event
 from interlock.runtime import folders as runs
+from interlock.runtime.naming_actions import Announced, NamedAction, name_action
 from interlock.verify import read_nodes
 from interlock.verify.replay import Replayed, replay
 
@@ -42,7 +43,8 @@ class EffectStory:
 
     Takes: `node`, the seq of its deciding check; `resolved_by`, the oracle, "" where the policy alone
     decided; `resolution`, the oracle's reason; `exception`, what the agent was told of a refusal; `response`, what came
-    back for a request.
+    back for a request; `at`, seq of the node that first shows it: a request's own, a file's first seen write, -1 for
+    none.
     """
 
     effect: Effect
@@ -53,6 +55,7 @@ class EffectStory:
     resolution: str = ""
     exception: SemanticException | None = None
     response: NetResponse | None = None
+    at: int = -1
 
 
 @dataclass(slots=True)
@@ -75,6 +78,20 @@ class RunStory:
     unreadable: list[ev.TrafficRefused] = field(default_factory=list)
     """Traffic that could not be read, and so went nowhere."""
     nodes: int = 0
+    announced: list[Announced] = field(default_factory=list)
+    """What the model announced, in order."""
+    writes: dict[str, int] = field(default_factory=dict)
+    """Place -> seq of the node that first shows a write there."""
+
+    def action_of(self, record: EffectStory) -> NamedAction | None:
+        """Return the model's call that an effect most probably comes from.
+
+        Returns: None where no call of a model was seen, and for traffic with a model itself.
+        """
+        if not self.announced or record.effect.operation == "net.model":
+            return None
+        roots = {root.name: root.path for root in self.stood.roots} if self.stood is not None else {}
+        return name_action(record.effect, record.at, self.announced, roots)
 
     def with_fate(self, fate: Fate) -> list[EffectStory]:
         """Return the effects with this fate, in order of proposal."""
@@ -100,10 +117,14 @@ def tell(path: str) -> RunStory:
                 story.stood = event
             case ev.ActivityObserved():
                 story.reads.extend(str(read.place) for read in event.reads if read.closed)
+                for write in event.writes:
+                    story.writes.setdefault(str(write.place), item.node.seq)
             case ev.ActivityLost():
                 story.lost = story.lost if event.listed else event.reason
             case ev.RequestMade() | ev.MessageMade():
                 _proposed(story, item.state)
+            case ev.ActionsAnnounced():
+                _announced(story, event, item.node.seq)
             case ev.ResponseReceived():
                 _came_back(story, event, item.state)
             case ev.TrafficRefused():
@@ -123,10 +144,17 @@ def tell(path: str) -> RunStory:
             case ev.ScopeCommitted():
                 for effect_id in event.applied:
                     _end(story, effect_id, Fate.COMMITTED)
+                    # A later write there is another effect, of a later scope.
+                    story.writes.pop(story.effects[effect_id].effect.object, None)
             case ev.ScopeDiscarded():
                 for effect_id, record in story.effects.items():
                     if record.fate is Fate.HELD:
-                        _end(story, effect_id, Fate.DISCARDED)
+                        is_unknown = (
+                            item.state.given_up
+                            and record.effect.change is not None
+                            and effect_id in item.state.released
+                        )
+                        _end(story, effect_id, Fate.UNKNOWN if is_unknown else Fate.DISCARDED)
             case ev.Interrupted():
                 story.interruptions.append(f"{event.trigger}: {event.detail}")
             case ev.Faulted():
@@ -163,6 +191,7 @@ def _listed(story: RunStory, batch: tuple[Decided, ...]) -> None:
             node=decided.node,
             fate=Fate.REFUSED if refused else Fate.HELD,
             exception=verdict.exception,
+            at=story.writes.get(decided.effect.object, -1),
         )
 
 
@@ -179,8 +208,26 @@ def _proposed(story: RunStory, state: State) -> None:
     else:
         fate = Fate.SENT if effect.message is not None else Fate.UNKNOWN
     story.effects[effect.id] = EffectStory(
-        effect=effect, verdict=verdict, node=decided.node, fate=fate, exception=verdict.exception
+        effect=effect,
+        verdict=verdict,
+        node=decided.node,
+        fate=fate,
+        exception=verdict.exception,
+        at=decided.call,
     )
+
+
+def _announced(story: RunStory, event: ev.ActionsAnnounced, seq: int) -> None:
+    """Tell what the model announced, and which calls had their results when its request was made."""
+    exchange = story.effects.get(event.effect_id)
+    asked = exchange.at if exchange is not None else seq
+    closed = set(event.results)
+    for place, one in enumerate(story.announced):
+        if one.call.call_id in closed and one.closed > seq:
+            story.announced[place] = replace(one, closed=asked)
+    story.announced += [
+        Announced(call=call, exchange=event.effect_id, asked=asked, announced=seq) for call in event.calls
+    ]
 
 
 def _refused_in(story: RunStory, state: State) -> None:

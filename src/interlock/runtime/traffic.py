@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import signal
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused
@@ -27,6 +25,7 @@ from interlock.runtime.reads import sensitive_places
 
 if TYPE_CHECKING:
     from interlock.boundary import Sandbox
+    from interlock.runtime.announcing import Announcing
     from interlock.runtime.performer import Performer
 
 SIGN_SECONDS = 0.05
@@ -74,6 +73,7 @@ class Traffic:
         self._inbound = inbound
         self._lost = lost
         self._over = False
+        self._announcing: Announcing | None = None
         self._told = Told()
         self._may_list = True
         self._decided: dict[str, Passage] = {}
@@ -104,6 +104,9 @@ class Traffic:
         """Record how a request that left came back, and keep the body for provenance."""
         request = self._flying.pop(effect_id, None)
         if request is None or self._over:
+            return
+        self._announce(effect_id, request, response, body)
+        if self._over:
             return
         self._feed(ev.ResponseReceived(effect_id=effect_id, response=self._kept(request, response, body)))
         self._sign_soon()
@@ -148,7 +151,11 @@ class Traffic:
             self._settle(effect_id, self._answer_of(effect_id, subject))
             return
         notices = [one.plain() for one in self._told.until_now(self._performer.resolution)]
-        self._settle(effect_id, _json(effect_id, 200, {"notices": notices}))
+        waiting = [item.effect.id for item in self._performer.state.opened]
+        self._settle(
+            effect_id,
+            _json(effect_id, 200, {"notices": notices, **({"waiting": waiting} if waiting else {})}),
+        )
 
     def send(self, effect_id: str) -> None:
         """Send a parked request while the command runs; its outcome is fed when it is there."""
@@ -164,20 +171,6 @@ class Traffic:
         task = self._loop.create_task(sent())
         self._sends.add(task)
         task.add_done_callback(self._sends.discard)
-
-    @contextmanager
-    def held_still(self) -> Iterator[None]:
-        """Stop the command and take its terminal while a person is asked; Ctrl-C then ends the question."""
-        if not self._performer.oracle.name.startswith("human"):
-            yield
-            return
-        self._sandbox.pause()
-        before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            self._sandbox.resume()
 
     async def finish(self) -> None:
         """The command is gone: wait for what is being sent, and let nothing more pass."""
@@ -211,7 +204,7 @@ class Traffic:
         """
         policy = self._performer.state.policy
         assert policy is not None
-        reads = sensitive_places(self._performer.folder.folders, policy.level_of)
+        reads = sensitive_places(self._performer.folder.folders, policy.level_of, policy.sandbox.expose)
         if reads is None:
             self._may_list = False
             return
@@ -237,7 +230,23 @@ class Traffic:
             return Refused(effect_id=effect_id, exception=OVER)
         future: asyncio.Future[Passage] = self._loop.create_future()
         self._awaited[effect_id] = future
+        future.add_done_callback(lambda _future: self._given_up(effect_id))
         return future
+
+    def _given_up(self, effect_id: str) -> None:
+        """Close the question of a request whose client went away before it was answered: nobody waits for it now."""
+        if self._awaited.pop(effect_id, None) is None:
+            return
+        self._held.pop(effect_id, None)
+        if self._running() and any(item.effect.id == effect_id for item in self._performer.state.opened):
+            self._feed(
+                ev.OracleAnswered(
+                    oracle=self._performer.oracle.name,
+                    answers=(),
+                    fault="whoever made the request is gone",
+                    asked=(effect_id,),
+                )
+            )
 
     def _running(self) -> bool:
         return not self._over and self._performer.state.phase is Phase.RUNNING
@@ -259,6 +268,21 @@ class Traffic:
             # Nothing that is not on record may leave: the run ends here.
             self._over = True
             self._lost(error)
+
+    def _announce(
+        self, effect_id: str, request: NetRequest, response: NetResponse, body: bytes | None
+    ) -> None:
+        """Record what an exchange with a model says of the agent's actions."""
+        item = self._performer.state.flying.get(effect_id)
+        if item is None or item.effect.operation != "net.model":
+            return
+        from interlock.runtime.announcing import Announcing
+
+        if self._announcing is None:
+            self._announcing = Announcing()
+        event = self._announcing.event_of(effect_id, request, response, body)
+        if event is not None:
+            self._feed(event)
 
     def _kept(self, request: NetRequest, response: NetResponse, body: bytes | None) -> NetResponse:
         if body is None or not body:

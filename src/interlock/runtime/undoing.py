@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from interlock import staging
 from interlock.model.errors import InputError, IntegrityError
@@ -21,6 +22,10 @@ from interlock.runtime import folders as runs
 from interlock.runtime.folders import RunFolder
 from interlock.runtime.merging_lock import workspace_lock
 from interlock.runtime.story import EffectStory, Fate, RunStory, tell
+
+if TYPE_CHECKING:
+    from interlock.policy import Policy
+    from interlock.runtime.sending_back import SentBack
 
 RECORD = "undo.json"
 LIMIT_BYTES = 1 << 30
@@ -51,8 +56,9 @@ class UndoReport:
     """What an undo did, or would do.
 
     Takes: `plans`, one a commit, newest first; `is_done`, whether the host was changed as planned; `sent`, requests
-    that left and cannot be taken back; `not_kept`, commits that cannot be undone: number and why; `fault`, why an
-    older commit was not undone though a newer one was.
+    that left and cannot be taken back; `back`, those for which the policy declares a compensation, newest first;
+    `not_kept`, commits that cannot be undone: number and why; `fault`, why an older commit was not undone though a
+    newer one was.
     """
 
     run_id: str
@@ -61,6 +67,7 @@ class UndoReport:
     sent: tuple[EffectStory, ...]
     not_kept: tuple[tuple[int, str], ...]
     fault: str = ""
+    back: tuple[SentBack, ...] = ()
 
 
 def undo(
@@ -85,14 +92,25 @@ def undo(
         and record.effect.operation not in _STAYED
         and record.fate in (Fate.SENT, Fate.UNKNOWN)
     )
+    back = _back(folder, sent)
+    compensated = {one.record.effect.id for one in back}
+    sent = tuple(record for record in sent if record.effect.id not in compensated)
+    back, selection, only_requests = _chosen(back, selection)
+    is_open = any(one.is_open for one in back)
+    if only_requests:
+        return UndoReport(run_id=folder.run_id, plans=(), is_done=False, sent=sent, not_kept=(), back=back)
     with workspace_lock([item.lower for item in folder.folders], note):
         finish_cut_off(folder)
         done = read_record(folder)
         kept = staging.kept(folder.at(runs.UNDO))
         open_ones = [one for one in reversed(kept) if not one.why_not]
         not_kept = tuple((one.number, one.why_not) for one in kept if one.why_not and not one.is_undone)
+        if not open_ones and is_open:
+            return UndoReport(
+                run_id=folder.run_id, plans=(), is_done=False, sent=sent, not_kept=not_kept, back=back
+            )
         if not open_ones:
-            raise _nothing_left(folder, kept, done, not_kept, sent)
+            raise _nothing_left(folder, kept=kept, done=done, not_kept=not_kept, sent=sent, back=back)
         places = _places(story, selection)
 
         def plan(one: staging.Kept, later: Sequence[staging.Kept]) -> staging.UndoPlan:
@@ -102,8 +120,12 @@ def undo(
             )
 
         plans = tuple(plan(one, open_ones[:index]) for index, one in enumerate(open_ones))
-        report = UndoReport(run_id=folder.run_id, plans=plans, is_done=False, sent=sent, not_kept=not_kept)
+        report = UndoReport(
+            run_id=folder.run_id, plans=plans, is_done=False, sent=sent, not_kept=not_kept, back=back
+        )
         if not any(one.steps or one.changed for one in plans):
+            if is_open:
+                return report
             named = ", ".join(f"`{word}`" for word in selection)
             raise InputError(
                 f"there is nothing of the run {folder.run_id} to undo" + (f" at {named}" if named else ""),
@@ -112,6 +134,52 @@ def undo(
         if dry_run or (any(one.changed for one in plans) and not except_changed):
             return report
         return _perform(folder, report, open_ones, plan)
+
+
+def send_back(folder: RunFolder, report: UndoReport, note: Note) -> UndoReport:
+    """Send the compensations of a report that are open, each at most once; the caller holds the run's lock.
+
+    Raises: InputError, for a secret that is not there: then nothing was sent.
+    """
+    from dataclasses import replace
+
+    from interlock.runtime import sending_back
+
+    return replace(report, back=sending_back.send_back(folder, _policy(folder), report.back, note))
+
+
+def _back(folder: RunFolder, sent: Sequence[EffectStory]) -> tuple[SentBack, ...]:
+    if not sent:
+        return ()
+    policy = _policy(folder)
+    if not policy.network.compensations:
+        return ()
+    from interlock.runtime import sending_back
+
+    return sending_back.look(folder, policy, sent)
+
+
+def _policy(folder: RunFolder) -> Policy:
+    """Return the policy under which a run was, by its ledger."""
+    from interlock.runtime import history
+
+    policy = history.read(folder.path).state.policy
+    assert policy is not None  # something was sent under it
+    return policy
+
+
+def _chosen(
+    back: tuple[SentBack, ...], selection: Sequence[str]
+) -> tuple[tuple[SentBack, ...], Sequence[str], bool]:
+    """Return the requests and the places that a selection names, and whether it names requests alone."""
+    if not selection:
+        return back, selection, False
+    named = {
+        word for word in selection for one in back if word in (one.record.effect.id, one.record.effect.object)
+    }
+    places = tuple(word for word in selection if word not in named)
+    chosen = tuple(one for one in back if {one.record.effect.id, one.record.effect.object} & named)
+    return chosen, places, not places
 
 
 def _perform(
@@ -237,10 +305,12 @@ def _closed(folder: RunFolder) -> RunStory:
 
 def _nothing_left(
     folder: RunFolder,
+    *,
     kept: Sequence[staging.Kept],
     done: Sequence[Undone],
     not_kept: Sequence[tuple[int, str]],
     sent: Sequence[EffectStory],
+    back: Sequence[SentBack],
 ) -> InputError:
     shown = f"see what it did: interlock show {folder.run_id}"
     if done and kept and not not_kept:
@@ -251,6 +321,13 @@ def _nothing_left(
     if not_kept:
         why = "; ".join(f"commit {number}: {reason}" for number, reason in not_kept)
         return InputError(f"the run {folder.run_id} cannot be undone: {why}", hint=shown)
+    if back and not kept and all(one.is_done for one in back) and not sent:
+        return InputError(
+            f"the run {folder.run_id} is undone already: what it sent was taken back", hint=shown
+        )
+    if back:
+        why = "; ".join(f"{one.record.effect.id}: {one.why}" for one in back)
+        return InputError(f"the run {folder.run_id} has nothing left to undo: {why}", hint=shown)
     if sent:
         return InputError(
             f"the run {folder.run_id} changed no file, and what it sent cannot be taken back", hint=shown
@@ -270,7 +347,7 @@ def _places(story: RunStory, selection: Sequence[str]) -> tuple[Place, ...]:
         if root is None:
             raise InputError(
                 f"`{word}` is no place in a staged folder",
-                hint="name files and folders: what was sent cannot be taken back",
+                hint="name files and folders, or requests for which the policy declares a compensation",
             )
         out.append(Place(root=root, path=word[len(root) + 1 :]))
     return tuple(out)

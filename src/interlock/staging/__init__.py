@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interlock.staging.listing import count_below, list_changes
     from interlock.staging.living import shield, waits_for_the_end
     from interlock.staging.merge_plan import MergePlan, Substitute
-    from interlock.staging.merging import apply, forget, prepare, recover
+    from interlock.staging.merging import apply, forget, give_up, prepare, recover
     from interlock.staging.planning import plan
     from interlock.staging.putting_back import PutBack, put_back
     from interlock.staging.removing import discard, remove_tree
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from interlock.staging.undo_entries import Deed
     from interlock.staging.undo_merge import Doing, close_undo, pending_undo, perform_undo
     from interlock.staging.undoing import UndoPlan, plan_undo
+    from interlock.staging.unsaved import Unsaved
 
 __all__ = [
     "KEEP_BYTES",
@@ -45,6 +46,7 @@ __all__ = [
     "StagedRoot",
     "Substitute",
     "UndoPlan",
+    "Unsaved",
     "apply",
     "blend",
     "close_undo",
@@ -53,6 +55,7 @@ __all__ = [
     "discard",
     "drop_kept",
     "forget",
+    "give_up",
     "hunks_of",
     "kept",
     "kept_bytes",
@@ -92,6 +95,7 @@ _HOMES = {
     "StagedRoot": "roots",
     "Substitute": "merge_plan",
     "UndoPlan": "undoing",
+    "Unsaved": "unsaved",
     "apply": "merging",
     "blend": "blending",
     "close_undo": "undo_merge",
@@ -100,6 +104,7 @@ _HOMES = {
     "discard": "removing",
     "drop_kept": "keeping",
     "forget": "merging",
+    "give_up": "merging",
     "hunks_of": "blending",
     "kept": "keeping",
     "kept_bytes": "keeping",

@@ -189,7 +189,7 @@ def _copy_folder(
                 copy_file(source_fd, name, status, target_fd, name)
             else:
                 try:
-                    _make_special(name, status, target_fd)
+                    make_special(status, target_fd, name)
                 except PermissionError:
                     left_out.append(child)
                     continue
@@ -197,7 +197,7 @@ def _copy_folder(
                 links[status.st_ino] = child
 
 
-def _make_special(name: str, status: os.stat_result, target_fd: int) -> None:
+def make_special(status: os.stat_result, target_fd: int, name: str) -> None:
     """Make a FIFO, socket or device node like another; the node alone, for nothing listens at it."""
     os.mknod(name, stat.S_IFMT(status.st_mode) | 0o600, status.st_rdev, dir_fd=target_fd)
     # by its folder and name, which cannot be a symlink: we have just made it where nobody else writes

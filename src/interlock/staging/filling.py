@@ -7,7 +7,13 @@ import time
 from interlock.model.effects import FileStamp, FileType
 from interlock.model.errors import IntegrityError
 from interlock.model.places import Place, path_text
-from interlock.staging.copying import copy_file, copy_symlink, set_attribute_values, set_attributes
+from interlock.staging.copying import (
+    copy_file,
+    copy_symlink,
+    make_special,
+    set_attribute_values,
+    set_attributes,
+)
 from interlock.staging.merge_plan import StageItem, Substitute
 from interlock.staging.stamps import host_digest, open_file, read_xattrs, stamp_of, type_of
 from interlock.staging.syscalls import open_beneath
@@ -76,6 +82,8 @@ class Filler:
         elif kind is FileType.FILE:
             digest = copy_file(fd, name, status, self._new, item.path, lend_mode=True)
             found = stamp_of(status, digest=digest)
+        elif kind is FileType.FIFO:
+            make_special(status, self._new, item.path)
         if item.instead is None and kind is not FileType.DIRECTORY and status.st_nlink > 1:
             self._links[status.st_ino] = item.path
         self._match(item, found)

@@ -2,7 +2,7 @@
 
 Files, each written whole and made durable before the next thing happens:
 `stages`, where stage folders are or may be; `wal`, the log, there once everything is staged;
-`outcome`, `finished`, `rolling-back` or `rolled-back`. The outcome stays until `forget` or the next
+`outcome`, `finished`, `rolling-back`, `rolled-back` or `given-up`. The outcome stays until `forget` or the next
 merge, so that a recovery can be asked again and says the same. `made`, not durable, is for an undo.
 """
 
@@ -23,6 +23,10 @@ from interlock.staging.wal import Wal, decode, encode
 FINISHED = "finished"
 ROLLING_BACK = "rolling-back"
 ROLLED_BACK = "rolled-back"
+GIVEN_UP = "given-up"
+"""The principal leaves the merge as it is: it is never gone on with."""
+KEPT = "given-up"
+"""The folder beside the journal into which that of a merge that was given up goes."""
 
 _STAGE = re.compile(r"stage-\d+|\.interlock-[0-9a-f]{16}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -58,11 +62,15 @@ class Journal:
         if raw is None:
             return ""
         text = raw.decode("ascii", "replace").strip()
-        if text not in (FINISHED, ROLLING_BACK, ROLLED_BACK):
+        if text not in (FINISHED, ROLLING_BACK, ROLLED_BACK, GIVEN_UP):
             raise IntegrityError(
                 "the outcome of the merge is damaged", hint="look at the run's folder by hand"
             )
         return text
+
+    def given_up(self) -> bool:
+        """Say whether the merge was given up."""
+        return self._read("outcome") == GIVEN_UP.encode() + b"\n"
 
     def write_outcome(self, outcome: str) -> None:
         """Make an outcome durable."""
@@ -119,6 +127,18 @@ class Journal:
             self._unlink(name)
         for name in ("wal", "made", "stages", "outcome"):
             self._unlink(f"{name}.new")
+
+    def set_aside(self) -> None:
+        """Move the whole folder, with all that the merge put and took in it, to where nothing removes it."""
+        parent = os.path.dirname(self.path)
+        os.makedirs(f"{parent}/{KEPT}", mode=0o700, exist_ok=True)
+        os.rename(self.path, f"{parent}/{KEPT}/{os.path.basename(self.path)}")
+        for path in (f"{parent}/{KEPT}", parent):
+            fd = os.open(path, _FOLDER)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
     def clear(self) -> None:
         """Remove the outcome too, never before the log is gone for good."""

@@ -5,12 +5,12 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from interlock.model.errors import IntegrityError
 from interlock.model.events import Staging
 from interlock.model.places import Place, path_text
 from interlock.model.records import dataclass
-from interlock.staging.errors import ConflictError
 from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
 from interlock.staging.stamps import check_depth, lent_mode, open_folder
 from interlock.staging.syscalls import open_beneath
@@ -20,13 +20,15 @@ from interlock.staging.syscalls import open_beneath
 class OpenRoot:
     """A root with its two folders open.
 
-    Takes: `moved`, the folders that were moved: old path on the host -> new path in the merged view.
+    Takes: `moved`, the folders that were moved: old path on the host -> new path in the merged view; `lost`, the
+    new paths of those that the host does not have any more.
     """
 
     root: StagedRoot
     upper_fd: int
     lower_fd: int
     moved: dict[str, str]
+    lost: frozenset[str] = frozenset()
 
     @property
     def is_overlay(self) -> bool:
@@ -42,8 +44,7 @@ class OpenRoot:
 def opened(root: StagedRoot) -> Iterator[OpenRoot]:
     """Open both sides of a root and find the folders that moved.
 
-    Raises: OSError; IntegrityError where the layer holds marks that cannot be; ConflictError where the
-    host has lost a folder that the command moved.
+    Raises: OSError; IntegrityError where the layer holds marks that cannot be.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     lower_fd = os.open(root.lower, flags)
@@ -54,8 +55,13 @@ def opened(root: StagedRoot) -> Iterator[OpenRoot]:
             opened_root = OpenRoot(root=root, upper_fd=upper_fd, lower_fd=lower_fd, moved=moved)
             if opened_root.is_overlay:
                 _find_moved(opened_root)
-                for source, target in sorted(moved.items()):
-                    _check_source(opened_root, source, target)
+                lost = {source for source in moved if not _is_there(opened_root, source)}
+                if lost:
+                    opened_root = replace(
+                        opened_root,
+                        moved={source: new for source, new in moved.items() if source not in lost},
+                        lost=frozenset(moved[source] for source in lost),
+                    )
             yield opened_root
         finally:
             os.close(upper_fd)
@@ -180,16 +186,15 @@ def _source_of(opened_root: OpenRoot, mark: bytes, child: str, lower_path: str |
     return source
 
 
-def _check_source(opened_root: OpenRoot, source: str, target: str) -> None:
-    place = opened_root.place(target)
+def _is_there(opened_root: OpenRoot, source: str) -> bool:
+    """Say whether the host still has a folder that the command moved."""
     try:
         os.close(open_beneath(opened_root.lower_fd, source, os.O_PATH | os.O_DIRECTORY))
-    except (FileNotFoundError, NotADirectoryError):
-        raise ConflictError(
-            f"the host no longer has the folder that was moved to `{place}`",
-            places=(place,),
-            hint="discard the run, or put the folder back and apply again",
-        ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
+        return False
+    return True
 
 
 def _broken(opened_root: OpenRoot, path: str, reason: str) -> IntegrityError:

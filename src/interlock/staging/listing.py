@@ -7,39 +7,26 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from interlock.model.dependencies import PathMap
-from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, Hazard, HostEdit
+from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
 from interlock.model.errors import IntegrityError
 from interlock.model.places import path_text
 from interlock.staging.baseline import Baseline
+from interlock.staging.comparing import SideReader, hazards_of, open_if_needed, same_attributes, same_content
 from interlock.staging.host_edits import HostEdits, Pair, Trail
+from interlock.staging.kept_places import only_kept
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
 from interlock.staging.linked import Handle, has_several_names, host_names, origin_of, shows_host
 from interlock.staging.outward import LinkTracer
 from interlock.staging.roots import StagedRoot
 from interlock.staging.stamps import (
-    CAPABILITY_XATTR,
-    FACTS_PREFIX,
-    Visit,
     check_depth,
-    digest_of,
-    open_file,
     open_folder,
-    read_file,
     read_xattrs,
-    stamp_at,
     stamp_of,
-    type_of,
 )
 from interlock.staging.syscalls import open_beneath
 
 TEXT_LIMIT_BYTES = 65536
-
-_TYPE_HAZARDS = {
-    FileType.FIFO: Hazard.FIFO,
-    FileType.SOCKET: Hazard.SOCKET,
-    FileType.CHARACTER_DEVICE: Hazard.DEVICE,
-    FileType.BLOCK_DEVICE: Hazard.DEVICE,
-}
 
 
 def list_changes(
@@ -59,13 +46,13 @@ def list_changes(
     that a changed file has beside its own (hard links, in an overlay with an index) come last. A
     removed folder is one DELETE, whose `before` counts (`size_bytes`) and digests what lies below; a folder
     that was emptied and made again shows as what differs inside; a folder's times alone are no change.
-    Raises: IntegrityError where the layer cannot be read or holds what it cannot; ConflictError where the
-    host lost a folder that was moved.
+    Raises: IntegrityError where the layer cannot be read or holds what it cannot.
     Holds: no FIFO or device is opened, no symlink followed; memory does not grow with the number of changes.
     """
     try:
         with opened(root) as opened_root:
-            yield from _Lister(opened_root, judges_content, text_limit_bytes, baseline).run()
+            found = _Lister(opened_root, judges_content, text_limit_bytes, baseline).run()
+            yield from found if root.keeps is None else only_kept(found, root.keeps)
     except OSError as error:
         name = path_text(os.fsencode(error.filename)) if isinstance(error.filename, str | bytes) else ""
         raise IntegrityError(
@@ -98,7 +85,7 @@ class _Lister:
         self._leaving = frozenset(opened_root.moved)
         self._sources = {new: old for old, new in opened_root.moved.items()}
         self._judges = judges_content
-        self._limit = text_limit_bytes
+        self._read = SideReader(opened_root, self._leaving, text_limit_bytes)
         self._linked: dict[Handle, str] = {}
         self._edits = None if baseline is None else HostEdits(opened_root, baseline)
         self._tracer = LinkTracer(opened_root.root, opened_root.upper_fd, opened_root.lower_fd)
@@ -175,7 +162,7 @@ class _Lister:
         place = self._open.place(pair.path)
         removal = None if self._edits is None else self._edits.removal(pair)
         passing = None if removal is None else removal.passing
-        before, text = self._before(pair, judged=self._judges(place.path), passing=passing)
+        before, text = self._read.before(pair, judged=self._judges(place.path), passing=passing)
         change = FileChange(kind=ChangeKind.DELETE, place=place, before=before, before_text=text)
         if self._edits is None or removal is None:
             yield change
@@ -207,6 +194,11 @@ class _Lister:
                 moved = replace(pair, lower=lower, trail=trail)
                 yield from self._folder_change(change, moved, upper, fd)
                 yield from self._folder(fd, below, (child, source), trail, whole=False)
+            elif redirected and child in self._open.lost:
+                yield self._lost(pair, after)
+                yield from self._folder(
+                    fd, None, (child, ""), replace(trail, moved=True, gone=True), whole=False
+                )
             elif lower is None or lower_fd is None:
                 change = FileChange(kind=ChangeKind.CREATE, place=place, after=after)
                 if self._edits is not None:
@@ -217,7 +209,7 @@ class _Lister:
                 yield change
                 yield from self._folder(fd, None, (child, ""), trail, whole=False)
             elif not stat.S_ISDIR(lower.st_mode):
-                before, text = self._before(pair, judged=self._judges(place.path))
+                before, text = self._read.before(pair, judged=self._judges(place.path))
                 change = FileChange(
                     kind=ChangeKind.REPLACE, place=place, before=before, after=after, before_text=text
                 )
@@ -246,6 +238,17 @@ class _Lister:
             if below is not None:
                 os.close(below)
 
+    def _lost(self, pair: Pair, after: FileStamp) -> FileChange:
+        """Return the change of a folder that the agent moved here and the host removed meanwhile."""
+        place = self._open.place(pair.path)
+        kind, before, text = ChangeKind.CREATE, None, None
+        if pair.lower is not None:
+            kind = ChangeKind.REPLACE
+            before, text = self._read.before(pair, judged=self._judges(place.path))
+        return FileChange(
+            kind=kind, place=place, before=before, after=after, before_text=text, host_edit=HostEdit.GONE
+        )
+
     def _trail_below(self, trail: Trail, path: str, lower: os.stat_result, fds: tuple[int, int]) -> Trail:
         """Return what is known below a folder of both sides; `fds` are the host's and the layer's."""
         if self._edits is None or trail.swapped is not None:
@@ -266,8 +269,10 @@ class _Lister:
         place = self._open.place(pair.path)
         lower_name = pair.lower_name or pair.name
         judged = self._judges(place.path)
-        after, after_text, xattrs, target = self._after(pair.upper_fd, pair.name, upper, judged=judged)
-        hazards = self._hazards(pair.path, after, xattrs, target)
+        after, after_text, xattrs, target = self._read.after(pair.upper_fd, pair.name, upper, judged=judged)
+        hazards = hazards_of(
+            after, xattrs, outward=target != "" and self._tracer.leads_outward(pair.path, target)
+        )
         origin = origin_of(self._open, pair.upper_fd, pair.name, upper)
         if origin is not None and origin not in self._linked and has_several_names(self._open, origin):
             self._linked[origin] = pair.path
@@ -280,17 +285,17 @@ class _Lister:
         if self._edits is not None and stat.S_ISDIR(pair.lower.st_mode):
             removal = self._edits.removal(pair)
         passing = None if removal is None else removal.passing
-        before, before_text = self._before(pair, judged=judged, passing=passing)
+        before, before_text = self._read.before(pair, judged=judged, passing=passing)
         same_xattrs = False
         if before.type is not after.type:
             kind = ChangeKind.REPLACE
         else:
-            lower_fd = _open_if_needed(pair.lower_fd, lower_name, pair.lower, before)
+            lower_fd = open_if_needed(pair.lower_fd, lower_name, pair.lower, before)
             try:
                 same_xattrs = lower_fd is None or read_xattrs(lower_fd) == xattrs
-                if not _same_content(lower_fd, (before, after), (pair.lower, upper)):
+                if not same_content(lower_fd, (before, after), (pair.lower, upper)):
                     kind = ChangeKind.MODIFY
-                elif same_xattrs and _same_attributes(pair.lower, upper):
+                elif same_xattrs and same_attributes(pair.lower, upper):
                     return None
                 else:
                     kind = ChangeKind.ATTRIBUTES
@@ -349,103 +354,3 @@ class _Lister:
                 change = self._leaf(pair, os.stat(name, dir_fd=upper_fd, follow_symlinks=False))
             if change is not None:
                 yield change
-
-    def _after(
-        self, upper_fd: int, name: str, upper: os.stat_result, *, judged: bool
-    ) -> tuple[FileStamp, str | None, dict[str, bytes], str]:
-        kind = type_of(upper)
-        if kind is FileType.SYMLINK:
-            target = os.readlink(name, dir_fd=upper_fd)
-            return stamp_of(upper, link_target=target), None, {}, target
-        if kind is not FileType.FILE:
-            return stamp_of(upper), None, {}, ""
-        fd = open_file(upper_fd, name, upper, lend_mode=True)
-        try:
-            xattrs = read_xattrs(fd, lend_mode=True)
-            if self._overlay and mark_of(self._root, fd, "metacopy") is not None:
-                raise IntegrityError(
-                    "the staged layer holds a file without its bytes (metacopy)",
-                    hint="mount with metacopy=off",
-                )
-            digest, data = read_file(fd, upper, keep_bytes=self._limit if judged else 0)
-        finally:
-            os.close(fd)
-        return stamp_of(upper, digest=digest), _text(data) if judged else None, xattrs, ""
-
-    def _before(
-        self, pair: Pair, *, judged: bool, passing: Visit | None = None
-    ) -> tuple[FileStamp, str | None]:
-        lower_fd, name = pair.lower_fd, pair.lower_name or pair.name
-        assert lower_fd is not None
-        stamp = stamp_at(
-            lower_fd, name, path=pair.lower_path, leaving=self._leaving, whole=True, passing=passing
-        )
-        if not judged or stamp.type is not FileType.FILE or not 0 < stamp.size_bytes <= self._limit:
-            return stamp, "" if judged and stamp.type is FileType.FILE and stamp.size_bytes == 0 else None
-        status = os.stat(name, dir_fd=lower_fd, follow_symlinks=False)
-        try:
-            fd = open_file(lower_fd, name, status)
-        except PermissionError:
-            return stamp, None
-        try:
-            return stamp, _text(read_file(fd, status, keep_bytes=self._limit)[1])
-        finally:
-            os.close(fd)
-
-    def _hazards(
-        self, child: str, after: FileStamp, xattrs: dict[str, bytes], target: str
-    ) -> tuple[Hazard, ...]:
-        found: list[Hazard] = []
-        if after.type in _TYPE_HAZARDS:
-            found.append(_TYPE_HAZARDS[after.type])
-        if after.type is FileType.SYMLINK and self._tracer.leads_outward(child, target):
-            found.append(Hazard.OUTWARD_LINK)
-        if after.type is not FileType.SYMLINK and after.mode & (stat.S_ISUID | stat.S_ISGID):
-            found.append(Hazard.SET_ID)
-        if CAPABILITY_XATTR in xattrs:
-            found.append(Hazard.FILE_CAPABILITY)
-        return tuple(found)
-
-
-def _text(data: bytes | None) -> str | None:
-    try:
-        return None if data is None else data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-
-
-def _open_if_needed(dir_fd: int, name: str, status: os.stat_result, stamp: FileStamp) -> int | None:
-    """Open the host's file for a comparison; None where it is no regular file or may not be read."""
-    if stamp.type is not FileType.FILE:
-        return None
-    try:
-        return open_file(dir_fd, name, status)
-    except PermissionError:
-        return None
-
-
-def _same_content(
-    lower_fd: int | None, stamps: tuple[FileStamp, FileStamp], statuses: tuple[os.stat_result, os.stat_result]
-) -> bool:
-    before, after = stamps
-    lower, upper = statuses
-    if before.type in (FileType.CHARACTER_DEVICE, FileType.BLOCK_DEVICE):
-        return lower.st_rdev == upper.st_rdev
-    if before.size_bytes != after.size_bytes or before.link_target != after.link_target:
-        return False
-    if before.type is not FileType.FILE:
-        return True
-    if lower_fd is None:
-        return False  # it may not be read, so that it is the same cannot be told
-    if before.digest.startswith(FACTS_PREFIX):
-        return digest_of(lower_fd, lower) == after.digest
-    return before.digest == after.digest
-
-
-def _same_attributes(lower: os.stat_result, upper: os.stat_result) -> bool:
-    return (lower.st_mode, lower.st_uid, lower.st_gid, lower.st_mtime_ns) == (
-        upper.st_mode,
-        upper.st_uid,
-        upper.st_gid,
-        upper.st_mtime_ns,
-    )

@@ -58,7 +58,7 @@ class MergePlan:
     """Everything that a merge will do, checked against the host as it is now.
 
     Takes: `merged`, the places of the released changes; `skipped`, released places that are never merged
-    (devices, FIFOs, sockets).
+    (devices, sockets).
     """
 
     roots: tuple[StagedRoot, ...]

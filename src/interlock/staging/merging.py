@@ -16,6 +16,7 @@ from interlock.staging.errors import ConflictError, MergeFailedError
 from interlock.staging.filling import Filler
 from interlock.staging.journal import (
     FINISHED,
+    GIVEN_UP,
     ROLLED_BACK,
     ROLLING_BACK,
     Journal,
@@ -86,6 +87,11 @@ def recover(journal: str) -> str:
             if held is None:
                 return NOTHING
             outcome = held.read_outcome()
+            if outcome == GIVEN_UP:
+                raise StuckError(
+                    "the merge was given up, and its run is not closed yet",
+                    hint="close it: interlock recover RUN --give-up",
+                )
             if outcome in (FINISHED, ROLLED_BACK):
                 with suppress(OSError):  # garbage alone; `forget` tries again, and says so
                     _conclude(held)
@@ -113,13 +119,26 @@ def recover(journal: str) -> str:
         ) from error
 
 
+def give_up(journal: str) -> None:
+    """Leave a merge as it is for good: it is neither finished nor taken back, whatever its log says.
+
+    Raises: StuckError, where another process works on it; OSError.
+    """
+    with locked(journal, create=False) as held:
+        if held is not None:
+            held.write_outcome(GIVEN_UP)
+
+
 def forget(journal: str) -> None:
-    """Remove the outcome of an ended merge, once it is written down elsewhere.
+    """Remove the outcome of an ended merge, once it is written down elsewhere; set one aside that was given up.
 
     Raises: StuckError, where the merge is not ended.
     """
     with locked(journal, create=False) as held:
         if held is None:
+            return
+        if held.given_up():
+            held.set_aside()
             return
         if held.read_wal() is not None and held.read_outcome() not in (FINISHED, ROLLED_BACK):
             raise StuckError("the merge is not ended", hint="run recover first")

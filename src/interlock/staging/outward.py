@@ -16,6 +16,7 @@ class LinkTracer:
 
     def __init__(self, root: StagedRoot, upper_fd: int, lower_fd: int) -> None:
         self._lower = root.lower.rstrip("/")
+        self._beside = root.beside
         self._fds = (upper_fd, lower_fd)
 
     def leads_outward(self, link_path: str, target: str) -> bool:
@@ -24,6 +25,20 @@ class LinkTracer:
         Takes: `link_path`, relative to the root; `target`, as the link holds it.
         Returns: True also where it cannot be told: too many hops, or `..` after a name that is not there.
         """
+        return self._leaves(link_path, target) and not self._leads_beside(link_path, target)
+
+    def _leads_beside(self, link_path: str, target: str) -> bool:
+        """Say whether a link leads into another staged folder, by its text and on the host alike."""
+        parts = target.split("/")
+        while parts and parts[0] == "..":
+            del parts[0]
+        if not self._beside or ".." in parts:
+            return False  # a link on the way may make anything of a `..`
+        path = os.path.normpath(os.path.join(self._lower, os.path.dirname(link_path), target))
+        real = os.path.realpath(path)
+        return any(_below(path, folder) and _below(real, folder) for folder in self._beside)
+
+    def _leaves(self, link_path: str, target: str) -> bool:
         here = link_path.split("/")[:-1]
         todo = target.split("/")[::-1]
         if target.startswith("/"):
@@ -101,3 +116,7 @@ class LinkTracer:
             return open_beneath(fd, "/".join(folder), os.O_PATH | os.O_DIRECTORY)
         except OSError:
             return None
+
+
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

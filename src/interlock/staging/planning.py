@@ -26,7 +26,7 @@ from interlock.staging.stamps import before_stamp, open_folder, paths_of_inodes,
 from interlock.staging.syscalls import open_beneath
 from interlock.staging.wal import Adjust, Attributes, Identity, Take
 
-_SPECIAL = (FileType.FIFO, FileType.SOCKET, FileType.CHARACTER_DEVICE, FileType.BLOCK_DEVICE)
+_SPECIAL = (FileType.SOCKET, FileType.CHARACTER_DEVICE, FileType.BLOCK_DEVICE)
 
 
 def plan(

@@ -1,14 +1,13 @@
 """Single entries of a living agent's view, made again as the host has them, by plain file operations."""
 
 import errno
-import fcntl
 import os
-import signal
 import stat
 from collections.abc import Iterable
 
 from interlock.model.events import Staging
 from interlock.staging.copying import copy_symlink, set_attributes, set_symlink_attributes
+from interlock.staging.in_use import is_mapped, who_has_open
 from interlock.staging.pouring import pour
 from interlock.staging.roots import StagedRoot
 from interlock.staging.stamps import check_depth, open_file, open_folder, paths_of_inodes, read_xattrs
@@ -287,27 +286,12 @@ class View:
                     errno.EMLINK, "it has hard links, and the layer lies on another file system", path
                 )
             return now.st_ino == host.st_ino
-        readers, writers = self._opened(path)
+        readers, writers = who_has_open(self._upper, path)
         if not writers:
             return not readers
         shrinks = -(-host.st_size // _PAGE_BYTES) < -(-now.st_size // _PAGE_BYTES)
         # whoever reads a page of a mapping that the file no longer has is killed
-        return not (shrinks and _is_mapped(now))
-
-    def _opened(self, path: str) -> tuple[bool, bool]:
-        """Say whether anybody has the layer's file open or mapped: at all, and for writing.
-
-        Source: fcntl(2), leases: a write lease is had on a file that nobody else has open, a read lease on one
-        that nobody has open for writing; mappings count.
-        """
-        try:
-            fd = open_beneath(self._upper, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        except OSError:
-            return True, True
-        try:
-            return not _leased(fd, fcntl.F_WRLCK), not _leased(fd, fcntl.F_RDLCK)
-        finally:
-            os.close(fd)
+        return not (shrinks and is_mapped(now))
 
     def _write(self, fds: tuple[int, int], names: tuple[str, str], host: os.stat_result) -> None:
         reading = open_file(fds[0], names[1], host)
@@ -409,28 +393,3 @@ def _name(path: str) -> str:
 
 def _likeness(status: os.stat_result) -> tuple[int, ...]:
     return (status.st_mode, status.st_uid, status.st_gid, status.st_size, status.st_mtime_ns)
-
-
-def _leased(fd: int, kind: int) -> bool:
-    try:
-        # the signal tells of somebody who opens it just now; nobody heeds this one, the usual one would end us
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except OSError:
-        return False
-    return True
-
-
-def _is_mapped(status: os.stat_result) -> bool:
-    """Say whether a process has a file of the view mapped."""
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x} {status.st_ino} ".encode()
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/maps", "rb") as table:
-                    if any(device in line for line in table):
-                        return True
-            except OSError:
-                continue
-    return False

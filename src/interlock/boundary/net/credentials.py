@@ -167,8 +167,8 @@ class Credentials:
         """Return the head to send: real secrets in place of their placeholders.
 
         Holds: a secret goes to the hosts that it is bound to alone, never in clear text but to a published port or
-        loopback, and only into credential fields and key parameters: a field that a host is used to repeat in its
-        answer (`user-agent`, `referer`) would bring it back into the sandbox.
+        loopback or where the operator said so (`plain_http`), and only into credential fields and key parameters: a
+        field that a host repeats in its answer (`user-agent`, `referer`) would bring it back into the sandbox.
         """
         secrets = self._bound_here(head)
         if not secrets:
@@ -200,7 +200,7 @@ class Credentials:
             secret for secret in self._plan.secrets if names_host(secret.hosts, head.authority_host)
         )
         if secrets and head.scheme not in ("https", "wss") and not self._stays_near(head):
-            return ()
+            return tuple(secret for secret in secrets if secret.plain_http)
         return secrets
 
     def _stays_near(self, head: RequestHead) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from interlock.boundary.net import addresses, far_tls, upstream
 from interlock.boundary.net.dialling import DialError, Dialled, ready
 from interlock.boundary.net.names import canonical_literal, canonical_name, packed
-from interlock.boundary.net.plan import NetPlan
+from interlock.boundary.net.plan import NetPlan, names_host
 
 __all__ = ["DialError", "Dialled", "dial", "resolve"]
 
@@ -85,9 +85,13 @@ async def _direct(
     found = [literal] if literal else await _resolved(host, port, resolver)
     by_name = not literal and not published
     own = addresses.own() if by_name and not plan.reach_own else frozenset()
+    # The operator's word that names lead to this machine; a metadata service and a link-local neighbour stay shut.
+    at_home = by_name and ("*" in plan.local_names or names_host(plan.local_names, host))
     for each in found:
         why = addresses.local(each) if by_name else addresses.nowhere(each)
-        if not why and packed(each) in own:
+        if at_home and why == "loopback":
+            why = ""
+        elif not why and packed(each) in own and not at_home:
             why = "an address of this machine"
         if why:
             raise _local(host, each, why)

@@ -24,6 +24,9 @@ some 30,000 connections to different hosts in that time would use the pairs up, 
 
 DNS_PORT = 53
 
+SIGNING = "signing"
+"""Tags the socket that signatures are asked for at."""
+
 _SO_ORIGINAL_DST = 80
 """Of both families: IP6T_SO_ORIGINAL_DST has the same number."""
 
@@ -34,17 +37,19 @@ class Doors:
 
     Takes: `tcp`, listeners that every foreign connection comes to; `dns`, datagram sockets that every foreign
     datagram to port 53 comes to (an answer sent from one is seen as sent by the server that was asked);
-    `published`, listeners on the sandbox's own loopback.
+    `published`, listeners on the sandbox's own loopback; `signing`, the run's own agent socket.
     Holds: all are non-blocking and closed on exec.
     """
 
     tcp: tuple[socket.socket, ...] = ()
     dns: tuple[socket.socket, ...] = ()
     published: tuple[tuple[Published, tuple[socket.socket, ...]], ...] = ()
+    signing: tuple[socket.socket, ...] = ()
 
     def all(self) -> tuple[socket.socket, ...]:
         """Return every socket."""
-        return (*self.tcp, *self.dns, *(one for _, sockets in self.published for one in sockets))
+        shown = (one for _, sockets in self.published for one in sockets)
+        return (*self.tcp, *self.dns, *shown, *self.signing)
 
     def close(self) -> None:
         """Close them all: from now on, who comes is refused. May be called again."""
@@ -90,7 +95,7 @@ def original_destination(sock: socket.socket) -> tuple[str, int]:
 def hand_over(channel: socket.socket, tagged: list[tuple[str, socket.socket]]) -> None:
     """Send the sockets to the monitor, and close them here.
 
-    Takes: `tagged`, each with what it is: `tcp`, `dns`, or a published port's number.
+    Takes: `tagged`, each with what it is: `tcp`, `dns`, `signing`, or a published port's number.
     """
     for at in range(0, len(tagged), _AT_ONCE):
         part = tagged[at : at + _AT_ONCE]
@@ -120,4 +125,5 @@ def take_over(published: tuple[Published, ...], received: list[tuple[str, int]])
         tcp=tuple(by_tag.get("tcp", ())),
         dns=tuple(by_tag.get("dns", ())),
         published=tuple((one, tuple(by_tag.get(str(one.port), ()))) for one in published),
+        signing=tuple(by_tag.get(SIGNING, ())),
     )

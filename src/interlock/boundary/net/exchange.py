@@ -52,6 +52,7 @@ class NetExchange:
         self._retried = False
         self._slow = False  # the client's link is full
         self._whole = False  # the request is
+        self._asked: Awaitable[Passage] | None = None
         self._uncertain = False  # a first try failed, and the far side may have taken it
         if head.length is not None and head.length > self._limits.body_bytes:
             around.loop.call_soon(self._too_large)
@@ -102,6 +103,8 @@ class NetExchange:
             self._release()
         elif not self._whole:
             self._release()
+        elif isinstance(self._asked, asyncio.Future):
+            self._asked.cancel()  # the gate then asks nobody about it any more
         # else the gate's answer or the dial finds it ended
 
     def client_full(self, full: bool) -> None:
@@ -186,6 +189,7 @@ class NetExchange:
         if isinstance(passage, Passed | Refused | Parked | Answered):
             self._decided(passage)
         else:
+            self._asked = passage
             around.run(self._wait(passage), self._place)
 
     async def _wait(self, passage: Awaitable[Passage]) -> None:
@@ -200,6 +204,7 @@ class NetExchange:
             self._turn_away(503, "the boundary could not decide it")
             self._release()
             raise
+        self._asked = None
         self._decided(decided)
 
     def _decided(self, passage: Passage) -> None:

@@ -42,6 +42,21 @@ class BoundSecret:
     hosts: tuple[str, ...]
     placeholder: str
     secret: str = field(repr=False)
+    plain_http: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signing:
+    """For what the user's ssh-agent may be asked to sign.
+
+    Takes: `socket`, the path inside of the run's own agent socket; `agent`, the path of the user's agent;
+    `namespaces`, of SSHSIG; `keys`, the blobs of the public keys that may sign, None for all that the agent has.
+    """
+
+    socket: str
+    agent: str
+    namespaces: tuple[str, ...]
+    keys: frozenset[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +90,9 @@ class NetPlan:
     Takes: `probed`, hosts (names or `*.name`) that may be dialled before a request is decided, to learn whether they
     speak HTTP/2: only those that the operator named; `trust_file`, trusted beside the host's own trust, `""` for none;
     `reach_own`, whether a name may lead to an address of this machine's interfaces (never to loopback);
+    `local_names`, names, `*.name` or `*` that may lead to any address of this machine, loopback too;
     `upstream_proxy`, URL of the proxy between us and the world, `""` for none; `no_proxy`, host suffixes that do
-    without it; `folder`, the run's own folder for spooled bodies.
+    without it; `folder`, the run's own folder for spooled bodies; `signing`, None where nothing is signed.
     """
 
     folder: str
@@ -86,9 +102,11 @@ class NetPlan:
     probed: tuple[str, ...] = ()
     trust_file: str = ""
     reach_own: bool = False
+    local_names: tuple[str, ...] = ()
     upstream_proxy: str = ""
     no_proxy: tuple[str, ...] = ()
     limits: NetLimits = field(default_factory=NetLimits)
+    signing: Signing | None = None
 
 
 def names_host(patterns: tuple[str, ...], host: str) -> bool:

@@ -6,7 +6,15 @@ from interlock.boundary.net.bodies import Kept, Spool
 from interlock.boundary.net.credentials import Credentials
 from interlock.boundary.net.settings import Place
 from interlock.boundary.net.sides import AnswerHead, RawHeaders, RequestHead
-from interlock.model.requests import Credential, Headers, NetRequest, NetResponse, Outcome
+from interlock.model.requests import (
+    Credential,
+    Headers,
+    NetRequest,
+    NetResponse,
+    Outcome,
+    PushKind,
+    RefUpdate,
+)
 
 _REMEMBERED = 256
 _WEBSOCKET = {"http": "ws", "https": "wss"}
@@ -89,7 +97,18 @@ def request_of(
         body_text=text,
         credential=credential,
         placeholders=found,
+        pushes=_pushes(head, spool) if body and spool is not None else (),
     )
+
+
+def _pushes(head: RequestHead, spool: Spool) -> tuple[RefUpdate, ...]:
+    if head.method != "POST" or not head.target.partition("?")[0].endswith("/git-receive-pack"):
+        return ()
+    if field(head.headers, b"content-encoding"):
+        return (RefUpdate(ref="", kind=PushKind.UNKNOWN),)
+    from interlock.boundary.net.git_push import updates_of
+
+    return updates_of(spool)
 
 
 def response_of(

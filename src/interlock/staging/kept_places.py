@@ -1,0 +1,31 @@
+"""A listing of a root of which not every place counts: what of it is kept, and the folders that it needs."""
+
+from collections.abc import Callable, Iterator
+
+from interlock.model.effects import ChangeKind, FileChange, FileType
+
+
+def only_kept(changes: Iterator[FileChange], keeps: Callable[[str], object]) -> Iterator[FileChange]:
+    """Leave out what is thrown away.
+
+    Takes: `changes`, in the order of a listing; `keeps`, whether a place counts.
+    Returns: the changes at places that count, each after the new folders that it lies in. A folder that took the
+    place of a file that does not count is thrown away with all below it, and so is a move from or to elsewhere.
+    """
+    waiting: list[FileChange] = []
+    lost = ""
+    for change in changes:
+        path = change.place.path
+        if lost and path.startswith(lost):
+            continue
+        while waiting and not path.startswith(waiting[-1].place.path + "/"):
+            waiting.pop()
+        is_folder = change.after is not None and change.after.type is FileType.DIRECTORY
+        if keeps(path) and (change.source is None or keeps(change.source.path)):
+            yield from waiting
+            waiting.clear()
+            yield change
+        elif is_folder and change.kind is ChangeKind.CREATE:
+            waiting.append(change)
+        elif is_folder and change.kind in (ChangeKind.REPLACE, ChangeKind.RENAME):
+            lost = path + "/"
