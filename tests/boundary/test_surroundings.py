@@ -103,6 +103,7 @@ def test_root_without_its_capabilities_is_told_which_to_add(root: Machine) -> No
     assert "SYS_ADMIN" not in root.refused("--drop", "--admin").split("next:")[1]
 
 
+@pytest.mark.slow
 def test_the_named_capabilities_are_enough_for_root_and_none_for_a_user(root: Machine, user: Machine) -> None:
     for machine, options in ((root, ROOT_LEAVE), (user, ("--drop",))):
         assert machine.missing(*options) == {}
@@ -120,6 +121,7 @@ def test_dockers_filter_is_named_with_its_flag(root: Machine, user: Machine) -> 
         assert all("seccomp=unconfined" in fix for fix in fixes.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "call", ["clone", "fsopen", "fsconfig", "fsmount", "open_tree", "move_mount", "mount_setattr"]
 )

@@ -161,3 +161,12 @@ def cli(request: pytest.FixtureRequest) -> Iterator[Cli]:
     made.own()
     yield made
     shutil.rmtree(base, ignore_errors=True)
+
+
+def answers(cli: Cli, text: str) -> str:
+    """Write answers given ahead. Returns: the word for `--oracle`."""
+    path = os.path.join(cli.base, "answers.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    cli.own()
+    return f"answers:{path}"

@@ -149,6 +149,7 @@ def test_a_deleted_workspace_is_listed_counted_and_can_be_had_back(cli: Cli) -> 
     assert len(os.listdir(cli.workspace)) == 21
 
 
+@pytest.mark.slow
 def test_an_agent_may_be_any_program_or_is_said_to_be_none(cli: Cli) -> None:
     cli.put("script", "#!/bin/sh\necho script $1\n", 0o755)
     cli.put("sub/script", "#!/bin/sh\necho sub\n", 0o755)

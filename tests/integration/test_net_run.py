@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, answers
 
 
 class Far:
@@ -176,14 +176,6 @@ def parking(cli: Cli, far: Far, script: str, *options: str) -> subprocess.Comple
     # A published port is vouched for; only the rules keep its writes back here.
     parks = policy(cli, far, PARK, rules=READS_ALONE, preset="none")
     return cli("run", "--policy", parks, "--task", "t", *options, "--", "sh", path)
-
-
-def answers(cli: Cli, text: str) -> str:
-    path = os.path.join(cli.base, "answers.yaml")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    cli.own()
-    return f"answers:{path}"
 
 
 def test_a_parked_request_gets_a_placeholder_and_leaves_after_the_files(cli: Cli, far: Far) -> None:

@@ -1,22 +1,13 @@
 """A change released in part, and one merged with the host's own edit, through the command line."""
 
 import glob
-import os
 import subprocess
 import time
 
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, answers
 
 HOOK = "#!/bin/sh\n" + "".join(f"echo {number}\n" for number in range(30))
 PLACE = ".githooks/pre-commit"
-
-
-def answers(cli: Cli, text: str) -> str:
-    path = os.path.join(cli.base, "answers.yaml")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    cli.own()
-    return f"answers:{path}"
 
 
 def test_hunks_that_were_answered_ahead_reach_the_host_alone(cli: Cli) -> None:

@@ -123,6 +123,7 @@ def test_a_profile_with_a_mistake_stops_before_the_command_starts(
     assert not cli.has("notes.txt")
 
 
+@pytest.mark.slow
 def test_the_verb_lists_shows_and_checks(cli: Cli) -> None:
     listed = json.loads(cli("profile", "list", "--json").stdout)
     assert {"claude", "codex", "opencode", "pi", "gemini", "qwen", "mini", "llm", "aider", "smolagents"} == {
@@ -147,6 +148,7 @@ echo told
 """
 
 
+@pytest.mark.slow
 def test_a_profile_is_proposed_from_a_run_of_which_nothing_is_kept(cli: Cli) -> None:
     environment = installed(cli, "my-agent") | {"OPENAI_API_KEY": "sk-real", "MY_SECRET": "x"}
     with open(os.path.join(cli.home, "bin", "my-agent"), "w", encoding="utf-8") as file:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, answers
 from tests.integration.test_net_run import READS_ALONE, Far, policy
 from tests.integration.test_net_run import _at_a_terminal as at_a_terminal
 
@@ -51,14 +51,6 @@ def waiting(cli: Cli, count: int = 1) -> list[dict[str, str]]:
                 return found
         time.sleep(0.05)
     raise AssertionError(f"{count} were to wait, and there are {found}: {done.stderr!r}")
-
-
-def answers(cli: Cli, text: str) -> str:
-    path = os.path.join(cli.base, "answers.yaml")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    cli.own()
-    return f"answers:{path}"
 
 
 ONE = "curl -s -o /dev/null -w '%{http_code}\\n' -d x=1 AT/asked\n"

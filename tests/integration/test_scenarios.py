@@ -25,6 +25,7 @@ TOOLS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.needs_root
 def test_scenarios_end_as_a_person_would_have_them() -> None:
     """An attack on what runs, and a wanted push."""

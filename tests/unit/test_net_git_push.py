@@ -7,22 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.git_repositories import GIT, git
 
 from interlock.boundary.net.bodies import Spool
 from interlock.boundary.net.git_push import updates_of
 from interlock.boundary.net.plan import NetLimits
 from interlock.model.requests import PushKind
-
-GIT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.test",
-    "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.test",
-    "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
-}  # fmt: skip
-
-
-def git(where: Path, *words: str) -> bytes:
-    return subprocess.run(["git", *words], cwd=where, env=GIT, check=True, capture_output=True).stdout
 
 
 def spooled(body: bytes) -> Spool:

@@ -5,22 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.fakes.git_repositories import git
 
 from interlock import staging
 from interlock.model.events import Staging
 from interlock.staging.git_index import read_index
 from interlock.staging.roots import StagedRoot
-
-GIT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-    "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.test",
-    "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.test",
-    "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null",
-}  # fmt: skip
-
-
-def git(where: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=where, env=GIT, check=True, capture_output=True)
 
 
 @pytest.fixture

@@ -166,9 +166,7 @@ def _attempt(what: str) -> str:
             for name in ("lower", "upper", "work"):
                 os.mkdir(name, dir_fd=desk)
             folders = [os.open(name, os.O_PATH, dir_fd=desk) for name in ("lower", "upper", "work")]
-            keys = ("lowerdir", "upperdir", "workdir")
-            options = tuple((key, f"/proc/self/fd/{one}") for key, one in zip(keys, folders, strict=True))
-            kernel.new_mount("overlay", (*options, "userxattr"), _QUIET)
+            _lay(folders)
     except OSError as error:
         return error.strerror or str(error)
     return ""
@@ -192,13 +190,18 @@ def _desk(state: str) -> Iterator[str]:
         yield desk
 
 
+def _lay(folders: list[int]) -> None:
+    """Lay an overlay as a run does. Takes: open lower, upper and work folder."""
+    keys = ("lowerdir", "upperdir", "workdir")
+    options = tuple((key, f"/proc/self/fd/{one}") for key, one in zip(keys, folders, strict=True))
+    kernel.new_mount("overlay", (*options, "userxattr"), _QUIET)
+
+
 def _layers(desk: str) -> str:
     """Return why no overlay can have its layers there, or nothing."""
     try:
         folders = [os.open(f"{desk}/{name}", os.O_PATH) for name in ("lower", "upper", "work")]
-        keys = ("lowerdir", "upperdir", "workdir")
-        options = tuple((key, f"/proc/self/fd/{one}") for key, one in zip(keys, folders, strict=True))
-        kernel.new_mount("overlay", (*options, "userxattr"), _QUIET)
+        _lay(folders)
     except OSError as error:
         return error.strerror or str(error)
     return ""

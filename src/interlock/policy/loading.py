@@ -230,6 +230,10 @@ def _pinned(document: Document, preset: str) -> str:
 
 def _glob(document: Document, path: Path, example: str) -> str:
     glob = text_at(document, path, example)
+    return _checked(document, path, glob, example)
+
+
+def _checked(document: Document, path: Path, glob: str, example: str) -> str:
     # The presets' globs are checked by the tests, not at each start.
     if document.text:
         try:
@@ -378,12 +382,7 @@ def _home_glob(document: Document, path: Path, example: str) -> str:
         raise document.mistake(
             path, "not a file or a folder of HOME that is named", hint=f"write it as in `{example}`"
         )
-    if document.text:
-        try:
-            check_glob(glob)
-        except GlobError as mistake:
-            raise document.mistake(path, str(mistake), hint=f"write it as in `{example}`") from None
-    return glob
+    return _checked(document, path, glob, example)
 
 
 def _namespace(document: Document, path: Path, example: str) -> str:

@@ -50,14 +50,19 @@ def with_profile(policy: Policy, profile: Profile | None, environment: Mapping[s
     return load_policy(inlined(policy, resolved(profile, environment, policy)), filename=policy.name)
 
 
-def _load(path: str) -> Policy:
+def read_text(path: str, what: str, hint: str) -> str:
+    """Read a file that the user wrote. Takes: `what` it is, and the next step where it cannot be read.
+
+    Raises: InputError.
+    """
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except OSError as error:
-        raise InputError(
-            f"the policy `{path}` cannot be read: {error.strerror}", hint="make one: interlock policy init"
-        ) from error
+        raise InputError(f"the {what} `{path}` cannot be read: {error.strerror}", hint=hint) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"the policy `{path}` is not UTF-8 text", hint="save it as UTF-8") from error
-    return load_policy(text, filename=path)
+        raise InputError(f"the {what} `{path}` is not UTF-8 text", hint="save it as UTF-8") from error
+
+
+def _load(path: str) -> Policy:
+    return load_policy(read_text(path, "policy", "make one: interlock policy init"), filename=path)

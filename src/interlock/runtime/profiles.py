@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from interlock.model.errors import InputError, PolicyError
+from interlock.runtime.policies import read_text
 
 if TYPE_CHECKING:
     from interlock.policy.profiles import Profile
@@ -127,15 +128,7 @@ def load(path: str) -> Profile:
     """
     from interlock.policy.profiles import read_profile
 
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except OSError as error:
-        raise InputError(
-            f"the profile `{path}` cannot be read: {error.strerror}", hint="see them: interlock profile list"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"the profile `{path}` is not UTF-8 text", hint="save it as UTF-8") from error
+    text = read_text(path, "profile", "see them: interlock profile list")
     profile = read_profile(text, filename=path)
     _shows_no_keys(profile)
     return profile

@@ -9,6 +9,7 @@ import hashlib
 import struct
 from typing import BinaryIO
 
+from interlock.model.git_numbers import offset_number
 from interlock.model.records import dataclass
 
 _HEAD = struct.Struct(">4sII")
@@ -66,7 +67,7 @@ def _entries(body: bytes, id_size: int) -> dict[bytes, IndexEntry]:
         (flags,) = struct.unpack_from(">H", body, at)
         at += 4 if flags & _EXTENDED else 2
         if version == 4:
-            cut, at = _variable(body, at)
+            cut, at = offset_number(body, at)
             end = body.index(0, at)
             name = name[: len(name) - cut] + body[at:end]
             at = end + 1
@@ -84,15 +85,3 @@ def _entries(body: bytes, id_size: int) -> dict[bytes, IndexEntry]:
             raise ValueError("the rest of it lies in another file")
         at += 8 + size
     return found
-
-
-def _variable(body: bytes, at: int) -> tuple[int, int]:
-    """Read a number of the fourth version's prefix compression (the pack format's offset encoding)."""
-    byte = body[at]
-    at += 1
-    number = byte & 0x7F
-    while byte & 0x80:
-        byte = body[at]
-        at += 1
-        number = ((number + 1) << 7) | (byte & 0x7F)
-    return number, at

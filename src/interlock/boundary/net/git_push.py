@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Iterator
 
 from interlock.boundary.net.bodies import Spool
+from interlock.model.git_numbers import offset_number
 from interlock.model.requests import PushKind, RefUpdate
 
-PUSH_PATH = "/git-receive-pack"
 MAX_BYTES = 32 * 1024 * 1024
 """How much of a push is read; one that is larger is not shown to keep what was there."""
 _MAX_OBJECTS = 100_000
@@ -128,7 +128,7 @@ def _commits(data: bytes, at: int, hash_name: str) -> dict[bytes, tuple[bytes, .
         kind, size, at = _object_head(data, at)
         base: bytes | None = None
         if kind == _OFS_DELTA:
-            back, at = _offset(data, at)
+            back, at = offset_number(data, at)
             base = by_offset.get(offset - start - back)
         elif kind == _REF_DELTA:
             base = by_name.get(data[at : at + id_size])
@@ -164,17 +164,6 @@ def _object_head(data: bytes, at: int) -> tuple[int, int, int]:
         size |= (byte & 0x7F) << shift
         shift += 7
     return kind, size, at
-
-
-def _offset(data: bytes, at: int) -> tuple[int, int]:
-    byte = data[at]
-    at += 1
-    number = byte & 0x7F
-    while byte & 0x80:
-        byte = data[at]
-        at += 1
-        number = ((number + 1) << 7) | (byte & 0x7F)
-    return number, at
 
 
 def _inflated(data: bytes, at: int, *, keep: bool) -> tuple[bytes | None, int]:
