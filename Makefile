@@ -61,7 +61,7 @@ soak: setup ## run the slow tests
 fuzz: setup ## flip FLIPS bits of sealed ledgers, then search for a decision that spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
 	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential -rs
-	@$(BIN)/pytest -n $(WORKERS) tests/property -rs
+	@INTERLOCK_EXAMPLES=400 $(BIN)/pytest -n $(WORKERS) tests/property -rs
 
 generate: setup ## write the files that are made from tables in the source
 	@$(BIN)/python scripts/generate.py

@@ -81,7 +81,19 @@ def level_of(policy: dict[str, Any], place: dict[str, Any]) -> int:
 
 # --- the trajectory: {"task": …, "reads": [{"place", "staged", "text"}, …], "lost": bool,
 # "passed": requests that left, each with "answer" (a text or None) and "status"; "granted": requests that an
-# oracle released} ---
+# oracle released; "kept": [{"place", "level", "may_hold"}, …], what the label store says of earlier runs;
+# "store_lost": whether it is damaged} ---
+
+
+def kept_level(trajectory: dict[str, Any], place: dict[str, Any], *keys: str) -> int:
+    """The level that the label store gives a place: of what it holds, or of what it may hold too."""
+    kept = [label for label in trajectory.get("kept", []) if label["place"] == place]
+    return max([int(label[key]) for label in kept for key in keys] + [0])
+
+
+def is_agents(trajectory: dict[str, Any], place: dict[str, Any]) -> bool:
+    """What an earlier run wrote is an agent's output, and so is everything where nobody knows any more."""
+    return bool(trajectory.get("store_lost")) or any(k["place"] == place for k in trajectory.get("kept", []))
 
 
 def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int]:
@@ -89,10 +101,11 @@ def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int
     trusted = policy["task_trusted"]
     level = 0
     for read in trajectory["reads"]:
-        if read["staged"] or not is_trusted(policy, read["place"]):
+        place = read["place"]
+        if read["staged"] or not is_trusted(policy, place) or is_agents(trajectory, place):
             trusted = False
-        level = max(level, level_of(policy, read["place"]))
-    if trajectory["lost"]:
+        level = max(level, level_of(policy, place), kept_level(trajectory, place, "level", "may_hold"))
+    if trajectory["lost"] or trajectory.get("store_lost"):
         trusted = False
         level = max([level] + [s["level"] for s in policy["sensitive"]])
     for request in trajectory.get("passed", []):
@@ -106,7 +119,8 @@ def trusted_texts(policy: dict[str, Any], trajectory: dict[str, Any]) -> list[tu
     """Return (rule, text) of all whose words vouch: the task, then trusted reads of the host's bytes."""
     texts = [("named-in-task", trajectory["task"])] if policy["task_trusted"] else []
     for read in trajectory["reads"]:
-        if read["text"] is not None and not read["staged"] and is_trusted(policy, read["place"]):
+        vouches = is_trusted(policy, read["place"]) and not is_agents(trajectory, read["place"])
+        if read["text"] is not None and not read["staged"] and vouches:
             texts.append(("named-in-file", read["text"]))
     for request in trajectory.get("passed", []):
         if net.joins(policy, request)[0] and request["answer"] and 200 <= request["status"] < 300:

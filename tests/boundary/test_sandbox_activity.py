@@ -115,7 +115,7 @@ def test_activity_in_folders_that_are_gone_at_once(box: Box) -> None:
 
 
 def test_activity_batches_are_bounded_and_complete(box: Box) -> None:
-    count = 3000
+    count = 1500
     done = box.py(f"import os\nfor i in range({count}): open(f'f{{i}}','w').write('x')")
     assert len(done.writes) >= count
     assert {one.place.path for one in done.writes} == {f"f{index}" for index in range(count)}

@@ -58,11 +58,11 @@ def test_a_kill_at_a_few_system_calls(verb: str, record_property: Tell) -> None:
         verb,
         *words,
         "--most",
-        "8" if verb == "apply" else "4",
+        "5" if verb == "apply" else "3",
     )
 
 
-@pytest.mark.parametrize(("verb", "images"), [("apply", "3"), ("discard", "2"), ("run", "2")])
+@pytest.mark.parametrize(("verb", "images"), [("apply", "2"), ("discard", "1"), ("run", "1")])
 def test_a_loss_of_power_at_a_few_writes(verb: str, images: str, record_property: Tell) -> None:
     words = ("--weather", "busy", "--images", images, "--seed", str(_SEED))
     series(record_property, f"power lost in {verb}", "power", verb, *words)

@@ -1,7 +1,6 @@
 """The decision of `src` against the plain lines of `spec`, on generated policies and trajectories."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from spec import decision as spec
+from tests.fakes.few_and_many import few_and_many
 
 from interlock import policy as room
 from interlock.model.effects import (
@@ -25,15 +25,13 @@ from interlock.model.effects import (
     Reach,
     Value,
 )
-from interlock.model.events import FileRead
+from interlock.model.events import FileRead, LabelsKnown, PlaceLabel
 from interlock.model.labels import Confidentiality, Integrity
 from interlock.model.places import Place
 from interlock.policy.declaration import full_path
 from interlock.policy.executable import asks_in_words, cues_of, facets_of, named_by_base
 
 CORPUS = Path(__file__).parent / "corpus"
-EXAMPLES = int(os.environ.get("INTERLOCK_EXAMPLES", "600"))
-"""`make fuzz` takes more."""
 
 WORDS = [
     "make",
@@ -145,8 +143,14 @@ def trajectories(named: list[str]) -> st.SearchStrategy[dict[str, Any]]:
             "task": text,
             "reads": st.lists(st.fixed_dictionaries(read), max_size=3),
             "lost": st.sampled_from([False, False, False, True]),
+            "kept": st.lists(st.fixed_dictionaries(kept), max_size=2),
+            "store_lost": st.sampled_from([False, False, False, False, True]),
         }
     )
+
+
+levels = st.integers(0, 3)
+kept = {"place": places, "level": levels, "may_hold": levels}
 
 
 real = st.sampled_from(
@@ -267,6 +271,17 @@ def policy_of(plain: dict[str, Any]) -> room.Policy:
 
 def knowledge_of(policy: room.Policy, plain: dict[str, Any]) -> room.Knowledge:
     knowledge = room.Knowledge.started(policy, plain["task"], 0)
+    labels = tuple(
+        PlaceLabel(
+            place=Place(**one["place"]),
+            level=Confidentiality(one["level"]),
+            may_hold=Confidentiality(one["may_hold"]),
+        )
+        for one in plain.get("kept", [])
+    )
+    lost = "damaged" if plain.get("store_lost") else ""
+    if labels or lost:
+        knowledge = knowledge.with_labels(policy, LabelsKnown(places=labels, lost=lost))
     for number, read in enumerate(plain["reads"], 1):
         seen = FileRead(
             place=Place(**read["place"]),
@@ -392,8 +407,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[st
     return draw(policies()), draw(trajectories(named)), plain_effects
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(cases())
+@few_and_many(150, 600, cases(), suppress_health_check=list(HealthCheck), derandomize=True)
 def test_the_code_decides_as_the_plain_lines_do(
     case: tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]],
 ) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from spec import decision as spec
 from spec import network as net
 from tests.differential.test_decision import cedar_of
+from tests.fakes.few_and_many import few_and_many
 
 from interlock import policy as room
 from interlock.model.effects import Effect
@@ -367,8 +368,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[st
     return draw(policies()), trajectory, made
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(cases())
+@few_and_many(100, 400, cases(), suppress_health_check=list(HealthCheck), derandomize=True)
 def test_the_code_decides_requests_as_the_plain_lines_do(
     case: tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]],
 ) -> None:
@@ -388,13 +388,15 @@ def test_what_once_differed_agrees(case: Path) -> None:
     compare(held["policy"], held["trajectory"], held["requests"])
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
-@given(
+@few_and_many(
+    300,
+    1500,
     sentences(),
     hosts,
     st.sampled_from(["http", "https", "wss"]),
     st.sampled_from([80, 443, 8443]),
     st.sampled_from(PATHS),
+    derandomize=True,
 )
 def test_texts_name_alike(text: str, host: str, scheme: str, port: int, path: str) -> None:
     made = NetRequest(method="GET", scheme=scheme, host=host, port=port, path=path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -122,6 +123,7 @@ class Cli:
         return str(json.loads(done.stdout)["verdict"])
 
 
+@functools.cache
 def _interpreter(uid: int) -> str:
     """Return a Python of this version that the user can execute, "" if there is none."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -141,6 +143,13 @@ def _interpreter(uid: int) -> str:
         if tried.returncode == 0:
             return candidate
     return ""
+
+
+_STANDINGS = ("root", "user") if os.geteuid() == 0 else ("user", "root")
+in_one_standing = pytest.mark.parametrize(
+    "cli", [_STANDINGS[0], pytest.param(_STANDINGS[1], marks=pytest.mark.slow)], indirect=True
+)
+"""For what does not hang on who runs it: the other user's half runs in `make soak`."""
 
 
 @pytest.fixture(params=["root", "user"])

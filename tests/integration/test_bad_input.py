@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import pytest
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, in_one_standing
 
 
 def test_a_run_without_a_command_says_what_is_missing(cli: Cli) -> None:
@@ -101,6 +101,7 @@ def test_a_ledger_that_cannot_be_written_releases_nothing(cli: Cli) -> None:
     assert int(names) == (1 if content == "old" else 401)
 
 
+@in_one_standing
 def test_a_large_sparse_file_is_merged_as_one(cli: Cli) -> None:
     done = cli.sh("truncate -s 2G big; printf end >> big")
     assert done.returncode == 0, done.stderr

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, in_one_standing
 from tests.integration.test_net_run import _at_a_terminal as at_a_terminal
+
+pytestmark = in_one_standing
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def world() -> Iterator[World]:
         yield made
 
 
-@pytest.fixture(params=["root", "user"])
+@pytest.fixture(params=["root", pytest.param("user", marks=pytest.mark.slow)])
 def standing(request: pytest.FixtureRequest, world: World) -> Iterator[Standing]:
     uid = 0 if request.param == "root" else ORDINARY
     interpreter = interpreter_for(uid)

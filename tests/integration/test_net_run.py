@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from tests.integration.conftest import Cli, answers
+from tests.integration.conftest import Cli, answers, in_one_standing
 
 
 class Far:
@@ -133,6 +133,7 @@ def test_a_host_that_nobody_names_is_refused_and_the_command_reads_why(cli: Cli,
     assert cli.verdict("last", "--replay") == "complete"
 
 
+@in_one_standing
 def test_a_rule_refuses_by_method(cli: Cli, far: Far) -> None:
     rules = (
         'cedar: |\n  @id("no-deletes")\n  forbid(principal, action, resource)\n'
@@ -201,6 +202,7 @@ def test_a_parked_request_that_nobody_releases_is_never_sent(cli: Cli, far: Far)
     assert effects(cli)[0] == ("net.write", "refused")
 
 
+@in_one_standing
 def test_a_held_run_sends_what_is_applied_later(cli: Cli, far: Far) -> None:
     done = parking(cli, far, f"curl -s -d x=1 {far.at}/issues; echo; echo done > a.txt\n", "--hold")
     assert done.returncode == 0, done.stderr
@@ -218,6 +220,7 @@ def test_a_held_run_sends_what_is_applied_later(cli: Cli, far: Far) -> None:
     assert cli.verdict("last", "--replay") == "complete"
 
 
+@in_one_standing
 def test_a_discarded_run_sends_nothing(cli: Cli, far: Far) -> None:
     parking(cli, far, f"curl -s -d x=1 {far.at}/issues\n", "--hold")
     assert cli("discard", "last").returncode == 0
@@ -225,6 +228,7 @@ def test_a_discarded_run_sends_nothing(cli: Cli, far: Far) -> None:
     assert effects(cli) == [("net.write", "discarded")]
 
 
+@in_one_standing
 def test_a_parked_request_that_fails_leaves_the_scope_stuck_until_it_is_dropped(cli: Cli, far: Far) -> None:
     parking(cli, far, f"curl -s -d x=1 {far.at}/one; curl -s -d x=2 {far.at}/two\n", "--hold")
     far.close()
@@ -242,6 +246,7 @@ def test_a_parked_request_that_fails_leaves_the_scope_stuck_until_it_is_dropped(
     assert cli.verdict("last", "--replay") == "complete"
 
 
+@in_one_standing
 def test_a_parked_request_that_failed_is_sent_once_more_by_choice(cli: Cli, far: Far) -> None:
     parking(cli, far, f"curl -s -d x=1 {far.at}/one; curl -s -d x=2 {far.at}/two\n", "--hold")
     far.close()
@@ -259,6 +264,7 @@ def test_a_parked_request_that_failed_is_sent_once_more_by_choice(cli: Cli, far:
     assert cli.verdict("last", "--replay") == "complete"
 
 
+@in_one_standing
 def test_a_kill_while_a_parked_request_is_sent_leaves_it_unknown_and_never_sends_it_again(
     cli: Cli, far: Far
 ) -> None:
@@ -283,6 +289,7 @@ def test_a_kill_while_a_parked_request_is_sent_leaves_it_unknown_and_never_sends
     assert cli.verdict("last", "--replay") == "complete"
 
 
+@in_one_standing
 def test_reading_the_answer_of_a_parked_request_sends_it_now(cli: Cli, far: Far) -> None:
     script = (
         f"curl -s -d x=1 {far.at}/issues > p.json\n"
@@ -331,6 +338,7 @@ def test_a_secret_is_put_in_outside_and_never_seen_inside(cli: Cli, far: Far) ->
     assert b"sha256:" in nodes.stdout
 
 
+@in_one_standing
 def test_another_key_on_a_host_with_a_bound_one_is_never_released_by_policy_alone(cli: Cli, far: Far) -> None:
     more = '  secrets: [{name: api, hosts: ["127.0.0.1"], from: REAL_KEY, as: API_KEY}]'
     script = cli.put(
@@ -349,6 +357,7 @@ def test_another_key_on_a_host_with_a_bound_one_is_never_released_by_policy_alon
     assert "sk-of-the-attacker" not in cli("show", "last", "--nodes").stdout.decode()
 
 
+@in_one_standing
 def test_calls_to_the_model_are_recognised_recorded_and_never_parked(cli: Cli, far: Far) -> None:
     more = f'  models: ["127.0.0.1:{far.port}"]'
     script = cli.put(
@@ -367,6 +376,7 @@ def test_calls_to_the_model_are_recognised_recorded_and_never_parked(cli: Cli, f
     assert effects(cli)[0] == ("net.model", "sent")
 
 
+@in_one_standing
 def test_a_model_that_cannot_be_had_is_answered_and_not_hung(cli: Cli, far: Far) -> None:
     more = f'  models: ["127.0.0.1:{far.port}"]'
     path = policy(cli, far, more=more)
@@ -395,6 +405,7 @@ def test_the_host_s_own_loopback_is_not_there(cli: Cli, far: Far) -> None:
     assert far.calls == []
 
 
+@in_one_standing
 def test_traffic_that_cannot_be_read_is_refused_and_told(cli: Cli, far: Far) -> None:
     script = cli.put(
         "agent.py",
@@ -496,6 +507,7 @@ def test_a_person_is_asked_in_mid_run_and_the_command_stands_still(cli: Cli, far
     assert status == 0
 
 
+@in_one_standing
 def test_ctrl_c_at_the_question_refuses_and_the_command_goes_on(cli: Cli, far: Far) -> None:
     script = cli.put("agent.sh", "curl -s -w '%{http_code}' http://elsewhere.example/; echo; echo and-on\n")
     text, status = _at_a_terminal(

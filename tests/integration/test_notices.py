@@ -11,7 +11,9 @@ import time
 from typing import Any
 
 import pytest
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, in_one_standing
+
+pytestmark = in_one_standing
 
 FIELDS = {"effect", "object", "type", "violated_rule", "rationale", "constraints", "allowed_objective"}
 

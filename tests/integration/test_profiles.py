@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, in_one_standing
 from tests.integration.test_net_run import Far
+
+pytestmark = in_one_standing
 
 AGENT = """#!/bin/sh
 printf 'key %s sandbox %s flag %s\\n' "$ANTHROPIC_API_KEY" "$IS_SANDBOX" "$CLAUDE_FLAG"

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.integration.conftest import Cli, answers
+from tests.integration.conftest import Cli, answers, in_one_standing
 from tests.integration.test_net_run import READS_ALONE, Far, policy
 from tests.integration.test_net_run import _at_a_terminal as at_a_terminal
+
+pytestmark = in_one_standing
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import json
 import os
 
 from tests.fakes.staged_tree import snapshot
-from tests.integration.conftest import Cli
+from tests.integration.conftest import Cli, in_one_standing
+
+pytestmark = in_one_standing
 
 WORK = """
 echo changed > kept.txt

@@ -10,6 +10,7 @@ from typing import Any
 import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes.few_and_many import few_and_many
 from tests.vectors.forge import merkle
 
 from interlock.evidence import LedgerWriter, SigningKey
@@ -43,18 +44,18 @@ def folder() -> Iterator[str]:
         shutil.rmtree(path)
 
 
-@given(_payloads)
-@settings(max_examples=300, deadline=None)
+@few_and_many(100, 300, _payloads)
 def test_canonical_is_rfc_8785(payload: dict[str, Any]) -> None:
     assert canonical(payload) == rfc8785.dumps(payload)
 
 
-@given(
+@few_and_many(
+    60,
+    300,
     st.recursive(
         _values | st.floats() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(_keys, inner)
-    )
+    ),
 )
-@settings(max_examples=300, deadline=None)
 def test_a_fraction_or_a_large_number_is_refused_wherever_it_stands(value: Any) -> None:
     def fits(item: Any) -> bool:
         if isinstance(item, float):
@@ -85,8 +86,9 @@ def test_both_trees_are_the_rfc_6962_tree(size: int) -> None:
     assert writers.root() == verifiers.root() == merkle(leaves)
 
 
-@given(st.lists(st.tuples(_payloads, st.booleans()), min_size=1, max_size=30), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@few_and_many(
+    20, 60, st.lists(st.tuples(_payloads, st.booleans()), min_size=1, max_size=30), st.integers(0, 2**32)
+)
 def test_what_goes_in_comes_out(story: list[tuple[dict[str, Any], bool]], seed: int) -> None:
     chance = random.Random(seed)
     with folder() as path:

@@ -16,6 +16,7 @@ from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
 from interlock.model.records import changed
 from interlock.model.requests import Credential, NetMessage, NetRequest, NetResponse, Outcome
+from interlock.model.tools import ToolCall, ToolResult
 from interlock.model.verdicts import Decision
 from interlock.monitor import State, event_from_payload, event_payload, step
 from interlock.policy import load_policy
@@ -28,6 +29,10 @@ network:
     - {host: api.test, methods: ["*"], park: [POST], clearance: critical}
     - {host: parked.test, park: [POST, PUT]}
   models: [llm.test]
+tools:
+  look: {effect: read, output: {trust: own}}
+  send: {effect: send, steers: {to: email}}
+  keep: {effect: write, parks: true}
 """,
     filename="law",
 )
@@ -77,6 +82,13 @@ REQUESTS = st.builds(
     credential=st.sampled_from(Credential),
     placeholders=st.sampled_from([(), (), ("e1",), ("e2", "e3")]),
 )
+CALLS = st.builds(
+    ToolCall,
+    call=st.sampled_from(["t1", "t2"]),
+    tool=st.sampled_from(["look", "send", "keep", "undeclared"]),
+    arguments=st.sampled_from(["{}", '{"note":"KEY=1"}', '{"to":"a@b.test"}', "[1]"]),
+    placeholders=st.sampled_from([(), (), ("e1",), ("e2", "e3")]),
+)
 
 
 def events(allowed: frozenset[type], released: tuple[str, ...], state: State) -> st.SearchStrategy[ev.Event]:
@@ -97,8 +109,17 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
     talks = [one for one in under_way if state.flying[one].effect.operation == "net.model"]
     if not talks:
         allowed -= {ev.ActionsAnnounced}
-    if not answerable:
+    effects = {item.effect.id: item.effect for item in (*state.flying.values(), *state.parked)}
+    calls = [one for one in answerable if effects[one].tool is not None]
+    requests = [one for one in answerable if effects[one].tool is None]
+    if not requests:
         allowed -= {ev.ResponseReceived}
+    if not calls:
+        allowed -= {ev.ToolReturned}
+    grants = state.knowledge.grants if state.knowledge is not None else ()
+    standing = [f"g{at}" for at, grant in enumerate(grants, 1) if not grant.revoked]
+    if not standing:
+        allowed -= {ev.GrantChanged}
     of_scope = state.phase is not Phase.RUNNING or state.living is Phase.DEFERRED
     if not of_scope and not asked:
         allowed -= {ev.OracleAnswered}
@@ -135,8 +156,27 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         ),
         ev.ResponseReceived: st.builds(
             ev.ResponseReceived,
-            effect_id=st.sampled_from(answerable or [""]),
+            effect_id=st.sampled_from(requests or [""]),
             response=st.builds(NetResponse, outcome=st.sampled_from(Outcome), status=st.just(200)),
+        ),
+        ev.LabelsKnown: st.builds(
+            ev.LabelsKnown,
+            places=st.lists(st.builds(ev.PlaceLabel, place=PLACES), max_size=2).map(tuple),
+            lost=st.sampled_from(["", "", "damaged"]),
+        ),
+        ev.GrantChanged: st.builds(
+            ev.GrantChanged,
+            grant=st.sampled_from(standing or [""]),
+            action=st.just(ev.GrantAction.REVOKE),
+            changed_at_ns=st.just("5"),
+        ),
+        ev.ToolCalled: st.builds(ev.ToolCalled, call=CALLS),
+        ev.ToolReturned: st.builds(
+            ev.ToolReturned,
+            effect_id=st.sampled_from(calls or [""]),
+            result=st.builds(
+                ToolResult, outcome=st.sampled_from(Outcome), text=st.sampled_from([None, '{"id":"9"}', "no"])
+            ),
         ),
         ev.TrafficRefused: st.just(ev.TrafficRefused(host="x", port=1, reason="not http")),
         ev.TaskGiven: st.builds(

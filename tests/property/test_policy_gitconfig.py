@@ -1,5 +1,6 @@
 """Git's own reading of a configuration against ours: where Git reads a file, we read the same or nothing."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -27,7 +28,12 @@ def by_git(path: Path) -> dict[str, tuple[str, ...]] | None:
     return found
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "150")),  # `make fuzz` takes 400
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.lists(PIECES, max_size=14).map("".join), st.booleans())
 def test_we_read_what_git_reads(tmp_path_factory: pytest.TempPathFactory, text: str, headed: bool) -> None:
     text = "[core]\n" + text if headed else text

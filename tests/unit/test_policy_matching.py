@@ -1,8 +1,8 @@
 """Looking for known tokens in a long text finds what cutting all of it into tokens finds."""
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes.few_and_many import few_and_many
 
 from interlock.policy import matching
 from interlock.policy.matching import holds_any, tokens_of
@@ -13,8 +13,13 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
-@given(st.lists(pieces, max_size=8).map("".join), st.frozensets(st.sampled_from(TOKENS), max_size=3))
+@few_and_many(
+    300,
+    1500,
+    st.lists(pieces, max_size=8).map("".join),
+    st.frozensets(st.sampled_from(TOKENS), max_size=3),
+    derandomize=True,
+)
 def test_the_fast_search_finds_what_the_plain_one_does(text: str, wanted: frozenset[str]) -> None:
     tokens = tokens_of(" ".join(wanted))
     padded = text + " " + "filler word " * 400

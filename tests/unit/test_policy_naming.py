@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes.few_and_many import few_and_many
 
 from interlock.policy.naming import MAX_MENTIONS, canonical_host, find_named, mentions, names_url, span_names
 
@@ -198,8 +199,7 @@ pieces = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
-@given(st.lists(pieces, max_size=8).map("".join))
+@few_and_many(300, 1500, st.lists(pieces, max_size=8).map("".join), derandomize=True)
 def test_what_is_found_checks_again_and_a_moved_span_does_not(text: str) -> None:
     for role, value in (("host", "a.test"), ("url", "https://a.test/x")):
         span = find_named(text, role, value)

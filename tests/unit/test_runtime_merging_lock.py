@@ -123,7 +123,7 @@ def test_a_link_to_the_workspace_is_the_workspace(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
-@pytest.mark.parametrize("rounds", [10, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [5, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("one_state_folder", [True, False])
 def test_two_runs_commit_to_one_workspace_at_once_and_none_loses_the_others_work(
     tmp_path: object, rounds: int, *, one_state_folder: bool

@@ -294,6 +294,7 @@ def test_an_ordinary_user_lists_files_that_it_may_not_read(scratch: str) -> None
     assert Path(f"{tree.lower}/closed/inside").read_text(encoding="ascii") == "y"
 
 
+@pytest.mark.slow  # `test_a_large_sparse_file_is_merged_as_one` stays
 def test_a_sparse_file_of_two_gibibytes_is_listed_and_merged_with_its_holes(scratch: str) -> None:
     tree = StagedTree.make(scratch, "redirect", fill)
 

@@ -14,6 +14,8 @@ VERBS = {
     "show": "show what a run did, decision by decision",
     "diff": "show what an open run has staged",
     "why": "say why an effect was released, held or refused",
+    "grants": "list what was granted in a run, or change it",
+    "labels": "show what earlier runs left in places, or forget it",
     "notices": "say what was refused and why, inside a run or of one",
     "review": "answer what a run waits for, or resolve what it did so far",
     "apply": "commit what an open run has staged",
@@ -25,6 +27,7 @@ VERBS = {
     "policy": "make, check or show a policy",
     "profile": "list, show or check the profiles of agents, or propose one",
     "doctor": "say what this machine can enforce",
+    "bench": "measure a policy on tasks and attacks, with a played agent",
     "demo": "see all of it on a small example",
 }
 

@@ -250,6 +250,7 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
     ink = Ink(sys.stderr)
     resolution = outcome.performer.resolution
     lines = [f"degraded: {item}" for item in outcome.degraded]
+    lines += [ink.warn(safe(item)) for item in resolution.warnings]
     if outcome.interruption:
         lines.append(ink.bad(f"interrupted: {outcome.interruption}"))
     lines += _refused(outcome, ink)

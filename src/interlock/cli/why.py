@@ -9,6 +9,7 @@ from interlock.cli.output import Ink, parser, print_json, safe
 from interlock.model.errors import InputError
 
 if TYPE_CHECKING:
+    from interlock.runtime.reasons import Reasons
     from interlock.runtime.story import EffectStory, RunStory
 
 
@@ -25,17 +26,26 @@ def main(words: list[str]) -> int:
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
     from interlock.runtime import folders
+    from interlock.runtime.reasons import reasons_for
     from interlock.runtime.story import tell
 
     story = tell(folders.find(arguments.run))
     record = _find(story, arguments.effect)
+    reasons = reasons_for(story.folder, record)
     if arguments.json:
         from interlock.cli.show import document
         from interlock.monitor.codec import plain
 
-        print_json({**document(record, story), "verdict": plain(record.verdict)})
+        print_json(
+            {
+                **document(record, story),
+                "verdict": plain(record.verdict),
+                "chain": list(reasons.chain),
+                "change": plain(reasons.change) if reasons.change is not None else None,
+            }
+        )
         return 0
-    _print(story, record)
+    _print(story, record, reasons)
     return 0
 
 
@@ -56,7 +66,7 @@ def _find(story: RunStory, wanted: str) -> EffectStory:
     )
 
 
-def _print(story: RunStory, record: EffectStory) -> None:
+def _print(story: RunStory, record: EffectStory, reasons: Reasons) -> None:
     ink = Ink(sys.stdout)
     effect, verdict = record.effect, record.verdict
     print(
@@ -74,11 +84,13 @@ def _print(story: RunStory, record: EffectStory) -> None:
     for check in verdict.checks:
         rules = f" [{', '.join(check.rules)}]" if check.rules else ""
         print(f"    {check.guard.value:<10} {check.outcome.value:<9}{safe(rules)} {safe(check.reason)}")
-    for derivation in verdict.derivations:
-        print(
-            f"    {derivation.role} `{safe(derivation.value)}` derives by {derivation.rule} "
-            f"from node {derivation.node}, characters {derivation.start}-{derivation.end}"
-        )
+    for line in reasons.chain:
+        print(f"    {safe(line)}")
+    if (smallest := reasons.change) is not None:
+        print(f"  the smallest change that would have vouched for it ({safe(smallest.why)}):")
+        title = {"task": "in the task: ", "labels": "", "policy": ""}[smallest.kind]
+        for line in smallest.text.rstrip("\n").split("\n"):
+            print(f"    {title}{safe(line)}")
     if record.resolved_by:
         print(f"  {safe(record.resolved_by)}: {safe(record.resolution)}")
     response = record.response

@@ -6,6 +6,7 @@ from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage, NetRequest
+from interlock.model.tools import ToolCall
 
 
 class Channel(Enum):
@@ -170,7 +171,7 @@ class Effect:
     `file.delete`, `net.write`; `object`, a place or URL as text; `steering`, the values that need
     a derivation; `carried`, the level of the data it carries; `clearance`, what its destination may
     hold; `change`, for file effects; `request`, for net effects, of a message the one that opened its
-    stream; `message`, for `net.message` alone.
+    stream; `message`, for `net.message` alone; `tool`, for effects of the channel `tool`.
     """
 
     id: str
@@ -185,3 +186,4 @@ class Effect:
     change: FileChange | None = None
     request: NetRequest | None = None
     message: NetMessage | None = None
+    tool: ToolCall | None = None

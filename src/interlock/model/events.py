@@ -8,9 +8,11 @@ from enum import Enum
 
 from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import FileChange
+from interlock.model.labels import Confidentiality, Integrity
 from interlock.model.places import Place, Root
 from interlock.model.records import dataclass
-from interlock.model.requests import NetMessage, NetRequest, NetResponse
+from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
+from interlock.model.tools import ToolCall, ToolResult
 from interlock.model.verdicts import Decision
 
 
@@ -48,6 +50,14 @@ class StuckChoice(Enum):
     """Leave it as it is, and go on with what follows it."""
     DROP = "drop"
     """Leave it as it is, and refuse what was to follow it."""
+
+
+class GrantAction(Enum):
+    """What the principal does with a grant."""
+
+    REVOKE = "revoke"
+    NARROW = "narrow"
+    WIDEN = "widen"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +104,9 @@ class FileRead:
 
     Takes: `staged`, whether the bytes were the agent's own; `digest` and `text` only for places that the
     policy declares (trusted or sensitive), within the runtime's budget; `digest` is `""` and `text` None
-    elsewhere. A text cut at the budget is not given at all: half a value vouches for nothing.
+    elsewhere. A text cut at the budget is not given at all: half a value vouches for nothing. Where the policy asks
+    for it: `tracked`, the references of the host's repository (`""` for HEAD) whose commit holds these very bytes
+    there; `commit`, the first one's; `author`, the mail address of who changed them last in it.
     """
 
     place: Place
@@ -103,6 +115,9 @@ class FileRead:
     staged: bool
     digest: str = ""
     text: str | None = None
+    tracked: tuple[str, ...] = ()
+    commit: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +135,37 @@ class ActivityObserved:
 
     reads: tuple[FileRead, ...]
     writes: tuple[FileWrite, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceLabel:
+    """What is kept of a place that an earlier run wrote, as long as its bytes are still that run's.
+
+    Takes: `integrity`, of all that the agent had read before it wrote there; `level`, of the sensitive values that the
+    bytes were seen to hold; `may_hold`, of what had been read before, so that they might hold it in a form that nobody
+    recognises; `run_id`, the run that wrote it last; `held`, the sensitive places that had been read, a few of them.
+    """
+
+    place: Place
+    integrity: Integrity = Integrity.UNTRUSTED
+    level: Confidentiality = Confidentiality.PUBLIC
+    may_hold: Confidentiality = Confidentiality.PUBLIC
+    run_id: str = ""
+    held: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsKnown:
+    """What the label store says of places below the roots, as far as a verdict may depend on it.
+
+    Takes: `lost`, why it cannot be said of all of them (the store is damaged): then no file vouches for anything, and
+    each counts as sensitive as the policy's highest level; `elsewhere`, what any other place below the roots might
+    hold, where there are too many labels to say each. What comes later adds to what came before.
+    """
+
+    places: tuple[PlaceLabel, ...] = ()
+    lost: str = ""
+    elsewhere: Confidentiality = Confidentiality.PUBLIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +200,31 @@ class ResponseReceived:
 
     effect_id: str
     response: NetResponse
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return how it came back."""
+        return self.response.outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """The agent wants a tool to act; the lens has read the call and holds it."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned:
+    """A tool call that was let through has come to its end."""
+
+    effect_id: str
+    result: ToolResult
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return how it came back."""
+        return self.result.outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +387,20 @@ class ViewRestored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GrantChanged:
+    """The principal took a grant back, or changed for which paths it holds.
+
+    Takes: `grant`, its id, `g1`, `g2` … in the order in which they were given; `below`, the folder of paths that it
+    holds for from now on, `""` where it is taken back.
+    """
+
+    grant: str
+    action: GrantAction
+    changed_at_ns: str
+    below: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StuckSettled:
     """The principal chose how the scope goes on after a parked request that did not succeed."""
 
@@ -349,8 +434,11 @@ Event = (
     | BoundaryStood
     | ActivityObserved
     | ActivityLost
+    | LabelsKnown
     | RequestMade
     | MessageMade
+    | ToolCalled
+    | ToolReturned
     | ActionsAnnounced
     | ResponseReceived
     | TrafficRefused
@@ -365,6 +453,7 @@ Event = (
     | Resumed
     | ResolutionAsked
     | ViewRestored
+    | GrantChanged
     | StuckSettled
     | DiscardRequested
     | Faulted

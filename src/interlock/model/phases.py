@@ -37,8 +37,11 @@ ALLOWED: dict[Phase, frozenset[type]] = {
         {
             ev.ActivityObserved,
             ev.ActivityLost,
+            ev.LabelsKnown,
             ev.RequestMade,
             ev.MessageMade,
+            ev.ToolCalled,
+            ev.ToolReturned,
             ev.ActionsAnnounced,
             ev.ResponseReceived,
             ev.TrafficRefused,
@@ -49,6 +52,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.Resumed,
             ev.DiscardRequested,
             ev.ResolutionAsked,
+            ev.GrantChanged,
         }
     ),
     Phase.LISTING: frozenset(
@@ -60,7 +64,9 @@ ALLOWED: dict[Phase, frozenset[type]] = {
     Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested, ev.CommandExited}),
     Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted, ev.DiscardRequested}),
     Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.Faulted, ev.DiscardRequested}),
-    Phase.SENDING: frozenset({ev.ResponseReceived, ev.Resumed, ev.DiscardRequested, ev.Faulted}),
+    Phase.SENDING: frozenset(
+        {ev.ResponseReceived, ev.ToolReturned, ev.Resumed, ev.DiscardRequested, ev.Faulted}
+    ),
     Phase.DISCARDING: frozenset({ev.ScopeDiscarded, ev.Faulted, ev.DiscardRequested}),
     Phase.STUCK: frozenset({ev.ScopeCommitted, ev.CommitFailed, ev.StuckSettled, ev.DiscardRequested}),
     Phase.CLOSED: frozenset(),

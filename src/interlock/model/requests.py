@@ -93,6 +93,10 @@ class NetRequest:
     credential: Credential = Credential.NONE
     placeholders: tuple[str, ...] = ()
     pushes: tuple[RefUpdate, ...] = ()
+    views: tuple[str, ...] = ()
+    """What a body that is no text holds as text (files of an archive, objects of a pack), `()` where not looked at."""
+    views_whole: bool = True
+    """Whether `views` is all of it; where it is not, the body may hold anything that was read."""
 
     @property
     def url(self) -> str:

@@ -52,7 +52,9 @@ class Derivation:
 
     Takes: `role` and `value` of the steering value; `rule`, the derivation rule's name; `node`, the
     sequence number of the ledger node of the trusted read; `start`, `end`, the span in that
-    node's text (characters, end exclusive).
+    node's text (characters, end exclusive); `pointer`, where that text is structured, the JSON pointer (RFC 6901) of
+    the leaf that holds the value: the span is then one of the leaf's own text; `premises`, what the rule itself rests
+    on (the selector of a choice, the naming of a delegated source).
     Source: DESIGN §4; KAIROS, relabelling at the boundary.
     """
 
@@ -62,6 +64,8 @@ class Derivation:
     node: int
     start: int
     end: int
+    pointer: str = ""
+    premises: "tuple[Derivation, ...]" = ()
 
 
 QUIET = "quiet"

@@ -122,13 +122,13 @@ class State:
         """Return the effects of the scope: parked requests, then the current listing, in order of proposal."""
         return (*self.parked, *(item for batch in self.batches for item in batch))
 
-    def released_of(self, channel: Channel) -> tuple[str, ...]:
-        """Return the released effects of a channel, in order of proposal."""
+    def released_of(self, *, files: bool) -> tuple[str, ...]:
+        """Return the released changes of files, or the released requests and calls, in order of proposal."""
         wanted = set(self.released)
         return tuple(
             item.effect.id
             for item in self.decided()
-            if item.effect.id in wanted and item.effect.channel is channel
+            if item.effect.id in wanted and (item.effect.channel is Channel.FILE) is files
         )
 
     def with_decision(self, decision: Decision) -> tuple[Decided, ...]:

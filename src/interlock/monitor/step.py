@@ -16,7 +16,7 @@ from interlock.model import events as ev
 from interlock.model.nodes import NodeKind
 from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.records import changed
-from interlock.monitor import scope, traffic
+from interlock.monitor import committing, parking, scope, traffic
 from interlock.monitor.codec import event_payload
 from interlock.monitor.state import State
 from interlock.monitor.writing import Commands, ProtocolError, Writing
@@ -51,7 +51,7 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
     if state.living is not None and after.living is None and after.phase is Phase.RUNNING and after.waiting:
         # Who hangs on a parked request had to wait until the scope was over.
         out = Writing(after)
-        after, more = traffic.go_on(after, out)
+        after, more = parking.go_on(after, out)
         commands = (*commands, *more)
     return after, commands
 
@@ -62,7 +62,7 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return _task_given(state, event)
         case ev.BoundaryStood():
             return _boundary_stood(state, event)
-        case ev.ActivityObserved() | ev.ActivityLost():
+        case ev.ActivityObserved() | ev.ActivityLost() | ev.LabelsKnown():
             return _activity(state, event)
         case ev.RequestMade():
             return traffic.request_made(state, event)
@@ -70,8 +70,10 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return traffic.message_made(state, event)
         case ev.ActionsAnnounced():
             return _actions_announced(state, event)
-        case ev.ResponseReceived():
-            return _response_received(state, event)
+        case ev.ToolCalled():
+            return traffic.tool_called(state, event)
+        case ev.ResponseReceived() | ev.ToolReturned():
+            return _returned(state, event)
         case ev.TrafficRefused():
             return traffic.traffic_refused(state, event)
         case ev.CommandExited():
@@ -83,17 +85,19 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
         case ev.OracleAnswered():
             return scope.oracle_answered(state, event)
         case ev.IntentRecorded():
-            return scope.intent_recorded(state, event)
+            return committing.intent_recorded(state, event)
         case ev.ScopeCommitted():
-            return scope.scope_committed(state, event)
+            return committing.scope_committed(state, event)
         case ev.CommitFailed():
-            return scope.commit_failed(state, event)
+            return committing.commit_failed(state, event)
         case ev.ResolutionAsked():
             return scope.asked(state, event)
         case ev.ViewRestored():
-            return scope.view_restored(state, event)
+            return committing.view_restored(state, event)
+        case ev.GrantChanged():
+            return _grant_changed(state, event)
         case ev.StuckSettled():
-            return scope.stuck_settled(state, event)
+            return committing.stuck_settled(state, event)
         case ev.ScopeDiscarded():
             return _scope_discarded(state, event)
         case ev.Interrupted():
@@ -142,15 +146,31 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
     ), out.then()
 
 
-def _activity(state: State, event: ev.ActivityObserved | ev.ActivityLost) -> tuple[State, Commands]:
+def _activity(
+    state: State, event: ev.ActivityObserved | ev.ActivityLost | ev.LabelsKnown
+) -> tuple[State, Commands]:
     assert state.policy is not None
     assert state.knowledge is not None
     out = Writing(state)
-    node = out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "agent", event_payload(event))
+    actor = "monitor" if isinstance(event, ev.LabelsKnown) else "agent"
+    node = out.node(NodeKind.TOOL_OUTPUT, state.apm_node, actor, event_payload(event))
     if isinstance(event, ev.ActivityObserved):
-        knowledge = state.knowledge.with_reads(state.policy, event.reads, node)
+        knowledge = state.knowledge.with_activity(state.policy, event, node)
+    elif isinstance(event, ev.LabelsKnown):
+        knowledge = state.knowledge.with_labels(state.policy, event)
     else:
         knowledge = state.knowledge.with_unknown_reads(state.policy, listed=event.listed)
+    return changed(state, next_seq=out.seq, knowledge=knowledge), out.then()
+
+
+def _grant_changed(state: State, event: ev.GrantChanged) -> tuple[State, Commands]:
+    assert state.knowledge is not None
+    out = Writing(state)
+    out.node(NodeKind.RESOLUTION, state.apm_node, "principal", event_payload(event))
+    try:
+        knowledge = state.knowledge.with_grant_change(event)
+    except rules.GrantError as error:
+        raise ProtocolError(str(error)) from error
     return changed(state, next_seq=out.seq, knowledge=knowledge), out.then()
 
 
@@ -164,7 +184,7 @@ def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Comma
     if stuck:
         # A merge of the living command's is neither done nor undone: recovery ends it before anything else.
         return changed(state, living=None, phase=Phase.STUCK, next_seq=out.seq), out.then(cmd.Hold())
-    return scope.listing(scope.over(state), out)
+    return scope.listing(committing.over(state), out)
 
 
 def _actions_announced(state: State, event: ev.ActionsAnnounced) -> tuple[State, Commands]:
@@ -177,16 +197,16 @@ def _actions_announced(state: State, event: ev.ActionsAnnounced) -> tuple[State,
     return changed(state, next_seq=out.seq), out.then()
 
 
-def _response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:
+def _returned(state: State, event: parking.Returned) -> tuple[State, Commands]:
     if event.effect_id not in state.sending[:1]:
-        return traffic.response_received(state, event)
+        return traffic.returned(state, event)
     if state.phase is Phase.SENDING or state.living is Phase.SENDING:
-        return scope.sent(state, event)
+        return committing.sent(state, event)
     out = Writing(state)
-    state = traffic.sent(state, out, event)
+    state = parking.sent(state, out, event)
     if state.sending:
         return changed(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
-    return traffic.go_on(state, out)
+    return parking.go_on(state, out)
 
 
 def _settles(state: State, stage: Phase, event: ev.Event) -> bool:
@@ -231,8 +251,8 @@ def _interrupted(state: State, event: ev.Interrupted) -> tuple[State, Commands]:
     out.node(NodeKind.INTERRUPT, state.apm_node, "monitor", event_payload(event))
     state = changed(traffic.ended(state, out), next_seq=out.seq, interruption=event.trigger)
     if state.phase is Phase.ASKED:
-        return scope.nothing_to_commit(changed(state, selection=(), selected=None), out)
-    return changed(scope.over(state), phase=Phase.HELD), out.then(cmd.Hold())
+        return committing.nothing_to_commit(changed(state, selection=(), selected=None), out)
+    return changed(committing.over(state), phase=Phase.HELD), out.then(cmd.Hold())
 
 
 def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
@@ -251,11 +271,11 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
         next_seq=out.seq,
     )
     if state.policy is None:
-        return scope.nothing_to_commit(changed(state, selection=(), selected=None), out)
+        return committing.nothing_to_commit(changed(state, selection=(), selected=None), out)
     if state.phase is Phase.SENDING:
         # Cut off among the parked requests: what was released still leaves, each at most once.
         return state, out.then(cmd.Send(effect_id=state.sending[0], attempt=state.attempt))
-    return scope.listing(changed(scope.over(state), selection=event.selection), out)
+    return scope.listing(changed(committing.over(state), selection=event.selection), out)
 
 
 def _discard_requested(state: State, event: ev.DiscardRequested) -> tuple[State, Commands]:
@@ -282,14 +302,14 @@ def _faulted(state: State, event: ev.Faulted) -> tuple[State, Commands]:
     if state.living is not None and event.where in _OF_SCOPE:
         # The scope could not be resolved; the command goes on, and all of it is still staged.
         stuck = state.living is Phase.COMMITTING
-        state = changed(state, living=Phase.STUCK) if stuck else scope.over(state)
+        state = changed(state, living=Phase.STUCK) if stuck else committing.over(state)
         return changed(state, next_seq=out.seq), out.then(cmd.EndScope(held=True, why=event.reason))
     state = changed(
         traffic.ended(state, out), next_seq=out.seq, interruption=f"fault in {event.where}", living=None
     )
     match state.phase:
         case Phase.ASKED:
-            return scope.nothing_to_commit(changed(state, selection=(), selected=None), out)
+            return committing.nothing_to_commit(changed(state, selection=(), selected=None), out)
         case Phase.COMMITTING:
             return changed(state, phase=Phase.STUCK), out.then(cmd.Hold())
         case Phase.DISCARDING:

@@ -13,21 +13,28 @@ from interlock.model import events as ev
 from interlock.model.effects import Effect, Reach
 from interlock.model.nodes import NodeKind
 from interlock.model.records import changed
-from interlock.model.requests import INTERNAL_HOST, Outcome
-from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, SemanticException, Verdict
+from interlock.model.requests import INTERNAL_HOST
+from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
 from interlock.monitor.codec import event_payload
 from interlock.monitor.exceptions import (
-    refused_after,
     refused_by_oracle,
-    refused_discarded,
-    refused_placeholder,
     refused_unanswered,
+)
+from interlock.monitor.parking import (
+    Returned,
+    begin_sending,
+    check_kind,
+    give_up,
+    go_on,
+    learned,
+    refused_by,
+    turn_away,
 )
 from interlock.monitor.state import Decided, State, Waiting
 from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node, check_nodes
 
 _ANSWERS = "/requests/"
-_READS = frozenset({"net.read", "net.model"})
+_READS = frozenset({"net.read", "net.model", "tool.read"})
 """Operations that change nothing out there: their intent need not survive a loss of power."""
 
 
@@ -42,7 +49,15 @@ def request_made(state: State, event: ev.RequestMade) -> tuple[State, Commands]:
         return _asked_inside(state, event, effect)
     # The model is told of the placeholder, as the agent is: nothing hangs on it there.
     placeholders = () if effect.operation == "net.model" else request.placeholders
-    return _propose(state, event, effect, placeholders)
+    return propose(state, event, effect, placeholders)
+
+
+def tool_called(state: State, event: ev.ToolCalled) -> tuple[State, Commands]:
+    """Decide a call that a tool lens holds."""
+    assert state.policy is not None
+    assert state.knowledge is not None
+    effect = rules.characterise_call(state.policy, state.knowledge, event.call, f"e{state.proposed + 1}")
+    return propose(state, event, effect, event.call.placeholders)
 
 
 def message_made(state: State, event: ev.MessageMade) -> tuple[State, Commands]:
@@ -59,7 +74,7 @@ def message_made(state: State, event: ev.MessageMade) -> tuple[State, Commands]:
     effect = rules.characterise_message(
         state.policy, state.knowledge, stream.effect, message, f"e{state.proposed + 1}"
     )
-    return _propose(state, event, effect, message.placeholders)
+    return propose(state, event, effect, message.placeholders)
 
 
 def traffic_refused(state: State, event: ev.TrafficRefused) -> tuple[State, Commands]:
@@ -69,9 +84,13 @@ def traffic_refused(state: State, event: ev.TrafficRefused) -> tuple[State, Comm
     return changed(state, next_seq=out.seq), out.then()
 
 
-def _propose(
-    state: State, event: ev.RequestMade | ev.MessageMade, effect: Effect, placeholders: tuple[str, ...]
+def propose(
+    state: State,
+    event: ev.RequestMade | ev.MessageMade | ev.ToolCalled,
+    effect: Effect,
+    placeholders: tuple[str, ...],
 ) -> tuple[State, Commands]:
+    """Decide an effect that the boundary or a lens holds while the command runs."""
     assert state.policy is not None
     assert state.knowledge is not None
     (verdict,) = rules.decide(state.policy, state.knowledge, (effect,))
@@ -95,7 +114,7 @@ def _propose(
     state = changed(state, proposed=state.proposed + 1, latest=item)
     if verdict.decision is Decision.REFUSE:
         assert verdict.exception is not None
-        state = _turn_away(state, out, item, verdict.exception)
+        state = turn_away(state, out, item, verdict.exception)
         return changed(state, next_seq=out.seq), out.then()
     if placeholders:
         waiting = Waiting(item=item, subjects=placeholders)
@@ -130,16 +149,6 @@ def _let_pass(effect: Effect) -> cmd.Command:
     return cmd.LetPass(effect_id=effect.id, durable=effect.operation not in _READS)
 
 
-def _turn_away(
-    state: State, out: Writing, item: Decided, exception: SemanticException, under: int | None = None
-) -> State:
-    blocked_node(out, item, exception, under)
-    out.commands.append(
-        cmd.TurnAway(effect_id=item.effect.id, object=item.effect.object, exception=exception)
-    )
-    return changed(state, turned_away=state.turned_away + 1)
-
-
 def _ask(state: State, out: Writing, item: Decided) -> tuple[State, Commands]:
     """Ask about a request whose answer the agent waits for; it cannot be held for later."""
     assert state.policy is not None
@@ -149,13 +158,17 @@ def _ask(state: State, out: Writing, item: Decided) -> tuple[State, Commands]:
     elif not state.policy.network.ask:
         reason = "the policy asks nobody while the command runs"
     if reason:
-        state = _turn_away(
+        state = turn_away(
             state, out, item, refused_by_oracle(state.policy, item.effect, item.verdict, state.oracle, reason)
         )
         return changed(state, next_seq=out.seq), out.then()
-    return changed(state, opened=(*state.opened, item), next_seq=out.seq), out.then(
-        cmd.Ask(oracle=state.oracle, deferred=((item.effect, item.verdict),), now=True)
-    )
+    opened = (*state.opened, item)
+    state = changed(state, opened=opened, next_seq=out.seq)
+    standing = rules.asked_once((one.effect for one in opened), whole=False)
+    if standing[item.effect.id] != item.effect.id:
+        # The same is being asked already: one answer is enough.
+        return state, out.then()
+    return state, out.then(cmd.Ask(oracle=state.oracle, deferred=((item.effect, item.verdict),), now=True))
 
 
 def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
@@ -169,6 +182,11 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
     given: dict[str, ev.Answer] = {}
     for answer in event.answers:
         given.setdefault(answer.effect_id, answer)
+    standing = rules.asked_once((item.effect for item in state.opened), whole=False)
+    asked |= {effect_id for effect_id, first in standing.items() if first in asked}
+    given = rules.with_twins(given, standing)
+    open_ones = (item.effect for item in state.parked if item.effect.id in asked)
+    given = rules.with_twins(given, rules.asked_once(open_ones, whole=True))
 
     def released(item: Decided) -> bool:
         answer = given.get(item.effect.id)
@@ -183,7 +201,7 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
             state = changed(state, knowledge=knowledge, flying=_flying_with(state, item))
             out.commands.append(_let_pass(item.effect))
         else:
-            state = _refused_by(state, out, item, event, given)
+            state = refused_by(state, out, item, event, given)
     state = changed(state, opened=tuple(item for item in state.opened if item.effect.id not in asked))
     wanted = tuple(one for one in state.resolving if one in asked)
     if not wanted:
@@ -191,162 +209,30 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
     state = changed(state, resolving=())
     if event.leave_open:
         # The scope stays open, so whoever hangs on it gets no answer now.
-        return _give_up(state, out, "the review was left for later")
+        return give_up(state, out, "the review was left for later")
     for item in state.parked:
         if item.effect.id in wanted and item.verdict.decision is Decision.DEFER and not released(item):
-            state = _refused_by(state, out, item, event, given)
+            state = refused_by(state, out, item, event, given)
             state = changed(state, parked=tuple(one for one in state.parked if one is not item))
-    queue = tuple(item.effect.id for item in state.parked if item.effect.id in wanted)
-    return _begin_sending(state, out, queue)
-
-
-def _refused_by(
-    state: State, out: Writing, item: Decided, event: ev.OracleAnswered, given: dict[str, ev.Answer]
-) -> State:
-    answer = given.get(item.effect.id)
-    reason = event.fault or (answer.reason if answer is not None else "no answer")
-    return _turn_away(
-        state, out, item, refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
-    )
-
-
-def _begin_sending(state: State, out: Writing, queue: tuple[str, ...]) -> tuple[State, Commands]:
-    if not queue:
-        return go_on(state, out)
-    out.node(
-        NodeKind.RESOLUTION,
-        state.apm_node,
-        "monitor",
-        {"intent": "send", "effects": list(queue)},
-        verdict=Decision.RELEASE.value,
-    )
-    return changed(state, sending=queue, next_seq=out.seq), out.then(cmd.Send(effect_id=queue[0]))
-
-
-def go_on(state: State, out: Writing) -> tuple[State, Commands]:
-    """Settle whoever hangs on a parked request: answer where it is settled, else resolve it first.
-
-    Parked requests are resolved in order: with one, all that were parked before it.
-    """
-    parked = {item.effect.id for item in state.parked}
-    left: list[Waiting] = []
-    for waiting in state.waiting:
-        if parked.isdisjoint(waiting.subjects):
-            state = _settled(state, out, waiting)
-        else:
-            left.append(waiting)
-    state = changed(state, waiting=tuple(left), next_seq=out.seq)
-    if not left or state.resolving or state.sending or state.living is not None:
-        return state, out.then()
-    subjects = set(left[0].subjects)
-    last = max(at for at, item in enumerate(state.parked) if item.effect.id in subjects)
-    group = state.parked[: last + 1]
-    open_ones = tuple(item for item in group if item.verdict.decision is Decision.DEFER)
-    if not open_ones:
-        return _begin_sending(state, out, tuple(item.effect.id for item in group))
-    if state.oracle == "hold":
-        return _give_up(state, out, "the run is held for a later review")
-    return changed(state, resolving=tuple(item.effect.id for item in group)), out.then(
-        cmd.Ask(
-            oracle=state.oracle,
-            deferred=tuple((item.effect, item.verdict) for item in open_ones),
-            now=True,
-        )
-    )
-
-
-def _settled(state: State, out: Writing, waiting: Waiting) -> State:
-    item = waiting.item
-    if waiting.inside:
-        out.commands.append(cmd.AnswerInside(effect_id=item.effect.id, subject=waiting.subjects[0]))
-        return state
-    node = out.node(
-        NodeKind.RESOLUTION,
-        state.apm_node,
-        "monitor",
-        {"effect": item.effect.id, "placeholders": list(waiting.subjects)},
-        verdict=Decision.REFUSE.value,
-    )
-    return _turn_away(state, out, item, refused_placeholder(item.effect, waiting.subjects), node)
-
-
-def _give_up(state: State, out: Writing, reason: str) -> tuple[State, Commands]:
-    """Refuse whoever hangs on a parked request that cannot be settled now; it stays parked."""
-    for waiting in state.waiting:
-        node = out.node(
-            NodeKind.RESOLUTION,
-            state.apm_node,
-            "monitor",
-            {"effect": waiting.item.effect.id, "placeholders": list(waiting.subjects), "reason": reason},
-            verdict=Decision.REFUSE.value,
-        )
-        state = _turn_away(state, out, waiting.item, refused_unanswered(waiting.item.effect, reason), node)
-    return changed(state, waiting=(), next_seq=out.seq), out.then()
-
-
-def came_back(state: State, out: Writing, item: Decided, event: ev.ResponseReceived) -> tuple[State, int]:
-    """Record the outcome of a parked request. Returns: the node too."""
-    assert state.policy is not None
-    assert state.knowledge is not None
-    node = out.node(NodeKind.TOOL_OUTPUT, item.call, "monitor", event_payload(event))
-    knowledge = state.knowledge.with_request(state.policy, item.effect)
-    knowledge = knowledge.with_response(state.policy, item.effect, event.response, node)
-    return changed(state, knowledge=knowledge), node
-
-
-def sent(state: State, out: Writing, event: ev.ResponseReceived) -> State:
-    """Take the outcome of a parked request; what was to leave after one that failed does not leave."""
-    items = {item.effect.id: item for item in state.parked}
-    state, _node = came_back(state, out, items[event.effect_id], event)
-    gone = {event.effect_id}
-    rest = state.sending[1:]
-    done = event.response.outcome is Outcome.DONE
-    if not done and rest:
-        stop = out.node(
-            NodeKind.RESOLUTION,
-            state.apm_node,
-            "monitor",
-            {"stopped": list(rest), "after": event.effect_id},
-            verdict=Decision.REFUSE.value,
-        )
-        for effect_id in rest:
-            exception = refused_after(items[effect_id].effect, event.effect_id)
-            state = _turn_away(state, out, items[effect_id], exception, stop)
-        gone |= set(rest)
-        rest = ()
-    return changed(
-        state,
-        parked=tuple(one for one in state.parked if one.effect.id not in gone),
-        sending=rest,
-        committed=state.committed + done,
-    )
-
-
-def drop_parked(state: State, out: Writing) -> State:
-    """Drop every parked request, and answer whoever hangs on one."""
-    node = out.node(
-        NodeKind.RESOLUTION,
-        state.apm_node,
-        "monitor",
-        {"intent": "discard", "effects": [item.effect.id for item in state.parked]},
-        verdict=Decision.REFUSE.value,
-    )
+    known = state.knowledge
+    assert known is not None
     for item in state.parked:
-        state = _turn_away(state, out, item, refused_discarded(item.effect.object), node)
-    state, _commands = go_on(changed(state, parked=()), out)
-    return state
+        if item.effect.id in wanted and item.verdict.decision is Decision.DEFER:
+            known = known.with_grant(item.effect, node)
+    state = changed(state, knowledge=known)
+    queue = tuple(item.effect.id for item in state.parked if item.effect.id in wanted)
+    return begin_sending(state, out, queue)
 
 
-def response_received(state: State, event: ev.ResponseReceived) -> tuple[State, Commands]:
-    """Take how a request that left came back.
+def returned(state: State, event: Returned) -> tuple[State, Commands]:
+    """Take how a request or a call that was let through came back.
 
-    Raises: ProtocolError, if no such request is under way.
+    Raises: ProtocolError, if no such one is under way.
     """
-    assert state.policy is not None
-    assert state.knowledge is not None
     item = state.flying.get(event.effect_id)
     if item is None:
-        raise ProtocolError("an answer belongs to no request that left")
+        raise ProtocolError("an answer belongs to nothing that left")
+    check_kind(item, event)
     out = Writing(state)
     node = out.node(NodeKind.TOOL_OUTPUT, item.call, "agent", event_payload(event))
     flying = {**state.flying}
@@ -354,7 +240,7 @@ def response_received(state: State, event: ev.ResponseReceived) -> tuple[State, 
     return changed(
         state,
         next_seq=out.seq,
-        knowledge=state.knowledge.with_response(state.policy, item.effect, event.response, node),
+        knowledge=learned(state, item, event, node),
         flying=flying,
     ), out.then()
 

@@ -45,7 +45,7 @@ d        done: accept what is marked, refuse the rest
 q        leave it open for later
 What the host changed too is accepted only as a merge; else its version stays.
 What is accepted reaches your files after you confirm. What is refused is
-dropped, and the agent is told."""
+dropped, and the record keeps why."""
 _HELP_NOW = """\
 a        accept all                      s N      show the body of N
 r        refuse all                      w N      say why N waits
@@ -296,7 +296,8 @@ class Review:
         lines.extend(self._part_lines(partly, closed.accepted & state.marks.merges))
         lines.extend(f"  {line}" for line in need_lines(closed, needs, self.items))
         if refused:
-            lines.append(f"refuse {refused:,}: dropped, and the agent is told")
+            told = "the agent is told" if self.question.now else "the record keeps why"
+            lines.append(f"refuse {refused:,}: dropped, and {told}")
         if barred and chosen:
             some = "1 conflict keeps" if len(barred) == 1 else f"{len(barred):,} conflicts keep"
             lines.append(f"  {some} the host's version: {ranges(barred)} (m N merges one)")

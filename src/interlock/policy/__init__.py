@@ -16,21 +16,25 @@ from interlock.policy.declaration import (
     SandboxChoices,
     SensitivePlace,
 )
+from interlock.policy.grants import Grant, GrantError
 from interlock.policy.loading import load_policy
 from interlock.policy.network import HostPort, HostRule, Network, NetworkLimits, Opaque, Publish, Secret
-from interlock.policy.provenance import Grant, Knowledge, Source
+from interlock.policy.provenance import Knowledge, Source
 
 if TYPE_CHECKING:
     from interlock.policy.characterising import characterise
     from interlock.policy.decision import decide, exception_for
     from interlock.policy.executable import judges_content
     from interlock.policy.explaining import explain, template
+    from interlock.policy.grants import asked_once, with_twins
     from interlock.policy.net_effects import characterise_message, characterise_request
+    from interlock.policy.tools.calling import characterise_call
 
 __all__ = [
     "Environment",
     "FileGlob",
     "Grant",
+    "GrantError",
     "HostPort",
     "HostRule",
     "Knowledge",
@@ -45,7 +49,9 @@ __all__ = [
     "Secret",
     "SensitivePlace",
     "Source",
+    "asked_once",
     "characterise",
+    "characterise_call",
     "characterise_message",
     "characterise_request",
     "decide",
@@ -54,10 +60,13 @@ __all__ = [
     "judges_content",
     "load_policy",
     "template",
+    "with_twins",
 ]
 
 _LATER = {
+    "asked_once": "grants",
     "characterise": "characterising",
+    "characterise_call": "tools.calling",
     "characterise_message": "net_effects",
     "characterise_request": "net_effects",
     "decide": "decision",
@@ -65,6 +74,7 @@ _LATER = {
     "explain": "explaining",
     "judges_content": "executable",
     "template": "explaining",
+    "with_twins": "grants",
 }
 
 

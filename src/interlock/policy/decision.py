@@ -99,6 +99,10 @@ def _derive_all(
     policy: Policy, knowledge: Knowledge, effect: Effect
 ) -> tuple[tuple[Derivation, ...], tuple[str, ...]]:
     """Return the derivations, and the roles of the steering values that have none."""
+    if effect.channel is Channel.TOOL:
+        from interlock.policy.tools.choosing import derive_call
+
+        return derive_call(policy, knowledge, effect)
     found: list[Derivation] = []
     missing: list[str] = []
     for value in effect.steering:
@@ -121,6 +125,9 @@ def _request(policy: Policy, knowledge: Knowledge, effect: Effect, *, derived: b
         path = request.path
         size = effect.message.size_bytes if effect.message else request.body_size_bytes
     placeholders = request.placeholders if request else ()
+    if effect.tool is not None:
+        path, size = effect.tool.name, len(effect.tool.arguments)
+        placeholders = effect.tool.placeholders
     if effect.message is not None:
         placeholders = effect.message.placeholders
     before = change.before if change else None
@@ -190,6 +197,10 @@ def _doubt(effect: Effect, missing: tuple[str, ...], permits: tuple[str, ...]) -
     """Return why nothing vouches for an effect, `""` where something does."""
     if effect.change is not None and effect.change.host_edit is not None:
         return f"the host changed it too since the agent first touched it ({effect.change.host_edit.value})"
+    if missing and effect.channel is Channel.TOOL:
+        from interlock.policy.tools import words
+
+        return words.doubt(effect, missing)
     if missing and effect.channel is Channel.NET:
         return net_words.doubt(effect, missing)
     if missing:
@@ -255,6 +266,10 @@ def exception_for(
 
     Takes: `rationale`, the oracle's reason, `""` where it gave none; `policy`, to name the hosts that may be read.
     """
+    if effect.channel is Channel.TOOL:
+        from interlock.policy.tools.words import tool_exception
+
+        return tool_exception(effect, verdict, rationale)
     if effect.channel is Channel.NET:
         return net_words.net_exception(effect, verdict, rationale, policy)
     return SemanticException(

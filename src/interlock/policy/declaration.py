@@ -2,11 +2,13 @@
 
 from dataclasses import field
 
+from interlock.model.events import FileRead
 from interlock.model.labels import Confidentiality
 from interlock.model.places import GIT_PREFIX, HOME, WORKSPACE, Place
 from interlock.model.records import dataclass
 from interlock.policy.globs import matcher
 from interlock.policy.network import Network, undeclared
+from interlock.policy.tools.roles import ToolRoles
 
 EVERY_ROOT = "*"
 STATE_PREFIX = "state:"
@@ -18,6 +20,33 @@ class FileGlob:
 
     root: str
     glob: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitSource:
+    """Files of a root whose bytes the host's repository holds at a reference.
+
+    Takes: `ref`, `""` for HEAD; `author`, a glob over the mail address of who changed the file last, `""` for anyone.
+    """
+
+    root: str
+    glob: str
+    ref: str = ""
+    author: str = ""
+
+    def covers(self, place: Place) -> bool:
+        """Return whether this may say something of a place."""
+        return self.root in (EVERY_ROOT, place.root) and bool(
+            matcher((self.glob,), wide=False).fullmatch(place.path)
+        )
+
+    def vouches(self, read: FileRead) -> bool:
+        """Return whether a read brought such bytes."""
+        if read.staged or self.ref not in read.tracked or not self.covers(read.place):
+            return False
+        return not self.author or bool(
+            matcher((self.author.lower(),), wide=False).fullmatch(read.author.lower())
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +124,7 @@ class Policy:
     limits: Limits
     cedar: str
     network: Network = field(default_factory=undeclared)
+    tools: ToolRoles = field(default_factory=ToolRoles)
     requests_first: bool = False
     profile: str = ""
     """The name of the agent's profile that it holds, `""` for none."""
@@ -104,6 +134,7 @@ class Policy:
     """Globs relative to HOME: what of the state folders and of `home` is thrown away as well."""
     folders: tuple[str, ...] = ()
     """More folders, absolute or below `~/`, that are staged like the workspace."""
+    git_trusted: tuple[GitSource, ...] = ()
     sign: tuple[str, ...] = ()
     """Namespaces of SSHSIG (`git`) in which the user's ssh-agent may sign."""
 
@@ -112,6 +143,18 @@ class Policy:
         if not _covers(self.trusted, place, wide=False):
             return False
         return not _covers(self.untrusted, place, wide=True)
+
+    def trusts_read(self, read: FileRead) -> bool:
+        """Return whether what a read brought vouches for values, by its place or by the commit that holds it."""
+        if self.trusts(read.place):
+            return True
+        if not any(source.vouches(read) for source in self.git_trusted):
+            return False
+        return not _covers(self.untrusted, read.place, wide=True)
+
+    def may_trust(self, place: Place) -> bool:
+        """Return whether a read of this place may vouch for values."""
+        return self.trusts(place) or any(source.covers(place) for source in self.git_trusted)
 
     def forgets(self, place: Place) -> bool:
         """Return whether a change at this place is thrown away unseen: an agent makes it anew at each start."""
@@ -146,7 +189,7 @@ class Policy:
 
     def declares(self, place: Place) -> bool:
         """Return whether provenance depends on what is read at this place."""
-        return self.level_of(place) > Confidentiality.PUBLIC or self.trusts(place)
+        return self.level_of(place) > Confidentiality.PUBLIC or self.may_trust(place)
 
     @property
     def highest_level(self) -> Confidentiality:

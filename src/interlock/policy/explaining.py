@@ -1,7 +1,7 @@
 """A policy in words, and a policy to start from."""
 
 from interlock.model.labels import Confidentiality
-from interlock.policy.declaration import EVERY_ROOT, FileGlob, Policy
+from interlock.policy.declaration import EVERY_ROOT, FileGlob, GitSource, Policy
 from interlock.policy.network import HostRule
 
 
@@ -42,7 +42,13 @@ def _where(glob: FileGlob) -> str:
 
 def _trusted(policy: Policy) -> list[str]:
     task = ["the task's own words"] if policy.task_trusted else []
-    return task + [_where(glob) for glob in policy.trusted]
+    return task + [_where(glob) for glob in policy.trusted] + [_of_git(one) for one in policy.git_trusted]
+
+
+def _of_git(source: GitSource) -> str:
+    at = f"tracked at {source.ref}" if source.ref else "tracked by git"
+    who = f", last changed by {source.author}" if source.author else ""
+    return f"{_where(FileGlob(root=source.root, glob=source.glob))} as {at}{who}"
 
 
 def _sensitive(policy: Policy) -> list[str]:

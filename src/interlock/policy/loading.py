@@ -13,6 +13,7 @@ from interlock.policy.declaration import (
     EVERY_ROOT,
     Environment,
     FileGlob,
+    GitSource,
     Limits,
     Party,
     Policy,
@@ -37,6 +38,7 @@ from interlock.policy.reading import (
     texts_at,
     wrong,
 )
+from interlock.policy.tools.roles import ToolRoles
 
 T = TypeVar("T")
 VERSION = 1
@@ -57,6 +59,8 @@ _KEYS = (
     "sandbox",
     "limits",
     "network",
+    "tools",
+    "delegate",
     "sign",
     "commit",
     "cedar",
@@ -68,6 +72,7 @@ _SIZES = {"file_size": "file_size_bytes", "memory": "memory_bytes", "tmp_size": 
 _ORDERS = ("files-first", "requests-first")
 _PROFILE_LINE = "\nprofile: {"
 _NAMESPACE = r"[A-Za-z0-9@._-]{1,64}"
+_GIT_REF = r"(?!.*\.\.)[A-Za-z0-9][\w./+@=-]{0,200}"
 _BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
 _ROOT = r"\*|workspace|home|(?:state|folder|git):[^:\s]+"
 
@@ -127,7 +132,7 @@ def policy_of(document: Document, base: Policy | None) -> Policy:
 def _policy(
     document: Document, base: Policy | None, *, name: str, text: str, preset: str, cedar: str
 ) -> Policy:
-    trusted, task = _trusted(document)
+    trusted, from_git, task = _trusted(document)
     environment = _environment(document)
     sandbox = _sandbox(document, base.sandbox if base else SandboxChoices())
     limits = _limits(document, base.limits if base else Limits())
@@ -139,6 +144,7 @@ def _policy(
         preset=preset,
         task_trusted=given_task,
         trusted=_merged(base.trusted if base else (), trusted),
+        git_trusted=_merged(base.git_trusted if base else (), from_git),
         untrusted=_merged(base.untrusted if base else (), _globs(document, "untrusted")),
         sensitive=_merged(base.sensitive if base else (), _sensitive(document)),
         parties=_merged(base.parties if base else (), _parties(document)),
@@ -155,6 +161,7 @@ def _policy(
         limits=limits,
         cedar=cedar,
         network=read_network(document, base.network if base else None),
+        tools=_tools(document, base.tools if base else ToolRoles()),
         requests_first=_requests_first(document, base.requests_first if base else False),
         profile=base.profile if base else "",
         home=_merged(base.home if base else (), _home(document)),
@@ -256,20 +263,54 @@ def _root(document: Document, path: Path, entry: dict[str, Tree], default: str) 
     return root
 
 
-def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], bool | None]:
+def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], tuple[GitSource, ...], bool | None]:
     globs: list[FileGlob] = []
+    from_git: list[GitSource] = []
     task: bool | None = None
     example = 'file: "docs/**"'
-    for path, entry in entries(document, ("trusted",), ("task", "file", "root"), example):
+    for path, entry in entries(document, ("trusted",), ("task", "file", "git", "root"), example):
+        if "git" in entry and "task" not in entry:
+            from_git.append(_git_source(document, path, entry))
+            continue
         if ("task" in entry) == ("file" in entry):
-            raise document.mistake(path, "a trusted source is `task` or `file`", hint=f"write `- {example}`")
+            raise document.mistake(
+                path, "a trusted source is `task`, `file` or `git`", hint=f"write `- {example}`"
+            )
         if "task" in entry:
             task = flag_at(document, (*path, "task"))
             continue
         glob = _glob(document, (*path, "file"), example)
         root = _root(document, path, entry, "workspace")
         globs.append(FileGlob(root=root, glob=glob))
-    return tuple(globs), task
+    return tuple(globs), tuple(from_git), task
+
+
+def _git_source(document: Document, path: Path, entry: dict[str, Tree]) -> GitSource:
+    """Read `git: tracked`, `git: {ref: main}` or `git: {author: "*@example.com"}`, with `file` for some of it only."""
+    glob = _glob(document, (*path, "file"), 'file: "docs/**"') if "file" in entry else "**"
+    source = GitSource(root=_root(document, path, entry, "workspace"), glob=glob)
+    if entry["git"] == "tracked":
+        return source
+    example = "{git: {ref: main}}"
+    if not isinstance(entry["git"], dict):
+        wrong(
+            document, (*path, "git"), "`tracked`, or a mapping with `ref` or `author`", f"write `- {example}`"
+        )
+    given = section(document, (*path, "git"), ("ref", "author"), example)
+    if not given or len(given) > 1:
+        raise document.mistake(
+            (*path, "git"),
+            "a git source is one of `ref` and `author`",
+            hint=f"write `- {example}`, or `- {{git: tracked}}`",
+        )
+    if "ref" in given:
+        ref = text_at(document, (*path, "git", "ref"), example)
+        if not re.fullmatch(_GIT_REF, ref):
+            raise document.mistake(
+                (*path, "git", "ref"), "not a branch's or a tag's name", hint="write `ref: main`"
+            )
+        return replace(source, ref=ref)
+    return replace(source, author=_glob(document, (*path, "git", "author"), 'author: "*@example.com"'))
 
 
 def _globs(document: Document, key: str) -> tuple[FileGlob, ...]:
@@ -413,6 +454,14 @@ def _limits(document: Document, base: Limits) -> Limits:
         else:
             values[_SIZES[key]] = size_at(document, ("limits", key))
     return Limits(**values)
+
+
+def _tools(document: Document, base: ToolRoles) -> ToolRoles:
+    if document.values.get("tools") is None and document.values.get("delegate") is None:
+        return base
+    from interlock.policy.tools.loading import read_tools
+
+    return read_tools(document, base)
 
 
 def _requests_first(document: Document, base: bool) -> bool:

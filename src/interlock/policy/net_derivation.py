@@ -14,6 +14,7 @@ from interlock.model.effects import Effect, Value
 from interlock.model.requests import AGENT_SCHEME, NetRequest
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
+from interlock.policy.grants import find_grant
 from interlock.policy.naming import find_named
 from interlock.policy.network import is_read, method_of
 from interlock.policy.provenance import Knowledge
@@ -79,12 +80,10 @@ def derive_net(policy: Policy, knowledge: Knowledge, effect: Effect, value: Valu
         found = _by_text(knowledge, value)
         if found is not None:
             return found
-    for grant in knowledge.grants:
-        if grant.value == value.text and grant.role == value.role and grant.operation == operation:
-            return Derivation(
-                role=value.role, value=value.text, rule=GRANTED, node=grant.node, start=0, end=0
-            )
-    return None
+    grant = find_grant(knowledge.grants, effect, value.role, value.text, operation)
+    if grant is None:
+        return None
+    return Derivation(role=value.role, value=value.text, rule=GRANTED, node=grant.node, start=0, end=0)
 
 
 def _by_policy(policy: Policy, request: NetRequest, operation: str, role: str) -> str:

@@ -38,12 +38,12 @@ FACETS = (FOREIGN, RAW_ADDRESS, PLAIN_CREDENTIAL, REMOTE_TOOL, REWRITES_HISTORY)
 
 _DROPPING = frozenset({PushKind.FORCED, PushKind.DELETE, PushKind.UNKNOWN})
 _URL_ROLES = frozenset({WRITE, STREAM})
-_FORM = "application/x-www-form-urlencoded"
 
 
 def characterise_request(policy: Policy, knowledge: Knowledge, request: NetRequest, effect_id: str) -> Effect:
     """Return the effect that a request is."""
     operation = operation_of(policy, request)
+    clearance = _clearance(policy, request, operation)
     steering = [Value(role=HOST_ROLE, text=host_text(request, with_port=operation == CONNECT))]
     if operation in _URL_ROLES:
         steering.append(Value(role=URL_ROLE, text=url_text(request)))
@@ -54,8 +54,8 @@ def characterise_request(policy: Policy, knowledge: Knowledge, request: NetReque
         object=request.url,
         reach=Reach.PARKABLE if operation == WRITE and policy.network.parks(request) else Reach.BLOCKING,
         steering=tuple(steering),
-        carried=_carried(knowledge, request, operation),
-        clearance=_clearance(policy, request, operation),
+        carried=_carried(knowledge, request, operation, clearance),
+        clearance=clearance,
         facets=tuple(_facets(policy, knowledge, request, operation)),
         request=request,
     )
@@ -68,9 +68,12 @@ def characterise_message(
 
     Takes: `stream`, the effect that opened it. What is odd about it was decided with it; what the part carries is not.
     """
-    carried = knowledge.level_in(message.text) if message.text is not None else Confidentiality.PUBLIC
-    if message.text is None and message.size_bytes:
-        carried = max(carried, knowledge.label.confidentiality, knowledge.unknown_level)
+    carried = knowledge.unknown_level if message.size_bytes or message.text else Confidentiality.PUBLIC
+    if message.text is not None:
+        carried = max(carried, _level_of(knowledge, stream.clearance, [message.text]))
+        carried = max(carried, _trail_level(knowledge, stream.clearance, stream.request, message))
+    elif message.size_bytes:
+        carried = max(carried, knowledge.label.confidentiality)
     return Effect(
         id=effect_id,
         channel=Channel.NET,
@@ -85,32 +88,63 @@ def characterise_message(
     )
 
 
-def _carried(knowledge: Knowledge, request: NetRequest, operation: str) -> Confidentiality:
+def _carried(
+    knowledge: Knowledge, request: NetRequest, operation: str, clearance: Confidentiality
+) -> Confidentiality:
     label = max(knowledge.label.confidentiality, knowledge.unknown_level)
     if operation == CONNECT:
         return label
-    unread = request.body_text is None and request.body_size_bytes != 0
+    viewed = bool(request.views) and request.views_whole
+    unread = request.body_text is None and request.body_size_bytes != 0 and not viewed
     level = label if unread else knowledge.unknown_level
     if not knowledge.sensitive:
         return level
-    return max(level, knowledge.level_in(readable(request)))
+    return max(
+        level,
+        _level_of(knowledge, clearance, [readable(request), *request.views]),
+        _trail_level(knowledge, clearance, request, None),
+    )
+
+
+def _level_of(knowledge: Knowledge, clearance: Confidentiality, texts: list[str]) -> Confidentiality:
+    # What the destination may hold in any case is looked at plainly: a call of the model repeats the conversation.
+    plainly = clearance >= knowledge.sensitive.highest
+    return knowledge.sensitive.level_in_parts(texts, plainly=plainly)
+
+
+def _trail_level(
+    knowledge: Knowledge, clearance: Confidentiality, request: NetRequest | None, message: NetMessage | None
+) -> Confidentiality:
+    if request is None or not knowledge.sensitive.trails or clearance >= knowledge.sensitive.highest:
+        return Confidentiality.PUBLIC
+    return knowledge.sensitive.trail_level(destination_of(request.host), pieces_of(request, message))
+
+
+def destination_of(host: str) -> str:
+    """Return whose a host is, as far as its name tells: its last two labels, or the address."""
+    return host if is_literal(host) else ".".join(host.split(".")[-2:])
+
+
+def pieces_of(request: NetRequest, message: NetMessage | None) -> list[tuple[str, str]]:
+    """Return the parts of a request, or of a message, in which a longer value may leave bit by bit."""
+    from urllib.parse import parse_qsl, unquote
+
+    if message is not None:
+        return [("message", message.text or "")]
+    below = request.host.rpartition("." + destination_of(request.host))[0]
+    made = [("host", below.replace(".", "")), ("path", unquote(request.path).rpartition("/")[2])]
+    made += [(f"query {name}", value) for name, value in parse_qsl(request.query)[:8]]
+    made += [(f"header {name}", value) for name, value in request.headers[:64]]
+    return [*made, ("body", request.body_text or "")]
 
 
 def readable(request: NetRequest) -> str:
-    """Return all of a request that can be read, with what stands in its URL written out."""
-    from urllib.parse import unquote_plus
-
-    parts = [request.path, request.query]
-    parts += [unquote_plus(part) for part in parts if "%" in part or "+" in part]
-    parts += [unquote_plus(part) for part in request.path.split("/") if "%" in part]
-    # A value may hold slashes, and a part between slashes may be a value: both count.
-    parts += [re.sub(r"[/?#]", " ", part) for part in parts]
-    parts += [request.host, request.host.replace(".", " ")]
+    """Return all of a request's text, each part as it stands; encodings are undone where it is searched."""
+    parts = [request.path, request.query, re.sub(r"[/?#]", " ", request.path)]
+    parts += [request.host, request.host.replace(".", " "), request.host.replace(".", "")]
     parts += [value for _, value in request.headers]
     if request.body_text:
         parts.append(request.body_text)
-        if any(name == "content-type" and value.startswith(_FORM) for name, value in request.headers):
-            parts.append(unquote_plus(request.body_text))
     return "\n".join(parts)
 
 

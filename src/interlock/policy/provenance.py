@@ -4,19 +4,23 @@ Source: KAIROS, labels and relabelling at the boundary.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from interlock.model.effects import Channel, Effect
-from interlock.model.events import FileRead
+from interlock.model.effects import Effect
+from interlock.model.events import ActivityObserved, FileRead, GrantChanged, LabelsKnown
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
 from interlock.model.records import changed, dataclass
-from interlock.model.requests import NetResponse, Outcome
+from interlock.model.requests import NetRequest, NetResponse, Outcome
+from interlock.model.tools import ToolResult
 from interlock.policy.declaration import Policy
-from interlock.policy.matching import holds_any, tokens_of
+from interlock.policy.grants import Grant, grants_of, with_change, with_grants
+from interlock.policy.place_labels import NO_LABELS, PlaceLabels, label_of_read
+from interlock.policy.sensitivity import NOTHING, Known
+
+if TYPE_CHECKING:
+    from interlock.policy.tools.knowing import Returned
 
 MAX_TRUSTED_LENGTH = 4_000_000
-MAX_SENSITIVE_TOKENS = 100_000
-MAX_GRANTS = 1_000
-"""Later ones are not kept: the same is then asked again."""
 TASK = "task"
 FILE = "file"
 NET = "net"
@@ -37,19 +41,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """An oracle's release, which holds for the same operation, role and value until the task ends.
-
-    Takes: `node`, the ledger node of the resolution.
-    """
-
-    operation: str
-    role: str
-    value: str
-    node: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
     """What the trajectory so far says of values.
 
@@ -61,11 +52,14 @@ class Knowledge:
 
     task_node: int
     sources: tuple[Source, ...]
-    sensitive: tuple[tuple[Confidentiality, frozenset[str]], ...] = ()
+    sensitive: Known = NOTHING
     unlisted_level: Confidentiality = Confidentiality.PUBLIC
     lost_level: Confidentiality = Confidentiality.PUBLIC
     label: Label = CLEAN
     grants: tuple[Grant, ...] = ()
+    places: PlaceLabels = NO_LABELS
+    returned: "tuple[Returned, ...]" = ()
+    """What tools gave back, whether trusted or not."""
 
     @classmethod
     def started(cls, policy: Policy, task: str, node: int) -> "Knowledge":
@@ -78,47 +72,62 @@ class Knowledge:
     def with_reads(self, policy: Policy, reads: Sequence[FileRead], node: int) -> "Knowledge":
         """Return what is known after these reads, which the ledger's `node` records."""
         sources = list(self.sources)
-        sensitive = list(self.sensitive)
+        sensitive = self.sensitive
         joined = self.label
         unlisted = self.unlisted_level
         room = MAX_TRUSTED_LENGTH - sum(len(source.text) for source in sources if source.kind == FILE)
-        token_room = MAX_SENSITIVE_TOKENS - sum(len(tokens) for _, tokens in sensitive)
         offset = 0
         for read in reads:
-            level = policy.level_of(read.place)
-            vouches = policy.trusts(read.place) and not read.staged
-            label = Label(
-                integrity=Integrity.TRUSTED if vouches else Integrity.UNTRUSTED, confidentiality=level
-            )
+            level = max(policy.level_of(read.place), self.places.level_of(read.place))
+            label = label_of_read(policy, self.places, read)
+            vouches = label.integrity is Integrity.TRUSTED
             joined = joined.join(label)
             known = any(source.text == read.text for source in sources)
             if vouches and read.text is not None and len(read.text) <= room and not known:
                 sources.append(Source(kind=FILE, node=node, offset=offset, text=read.text))
                 room -= len(read.text)
             if level > Confidentiality.PUBLIC:
-                tokens = None if read.text is None else tokens_of(read.text)
-                if tokens is None or len(tokens) > token_room:
+                more = None if read.text is None else sensitive.with_text(level, read.text)
+                if more is None:
                     unlisted = max(unlisted, level)
-                elif tokens and (level, tokens) not in sensitive:
-                    sensitive.append((level, tokens))
-                    token_room -= len(tokens)
+                else:
+                    sensitive = more
             if read.text is not None:
                 offset += len(read.text) + 1
-        if (
-            joined == self.label
-            and len(sources) == len(self.sources)
-            and len(sensitive) == len(self.sensitive)
-        ):
+        if joined == self.label and len(sources) == len(self.sources) and sensitive is self.sensitive:
             return self if unlisted == self.unlisted_level else changed(self, unlisted_level=unlisted)
         return changed(
-            self, sources=tuple(sources), sensitive=tuple(sensitive), label=joined, unlisted_level=unlisted
+            self, sources=tuple(sources), sensitive=sensitive, label=joined, unlisted_level=unlisted
         )
+
+    def with_activity(self, policy: Policy, activity: ActivityObserved, node: int) -> "Knowledge":
+        """Return what is known after a batch of file events, which the ledger's `node` records."""
+        known = self.with_reads(policy, activity.reads, node)
+        places = self.places.with_activity(policy, activity, self.read_label, known.read_label)
+        return known if places is self.places else changed(known, places=places)
+
+    def with_labels(self, policy: Policy, event: LabelsKnown) -> "Knowledge":
+        """Return what is known when the label store has spoken; where it is damaged, everything may be sensitive."""
+        known = changed(self, places=self.places.with_known(event))
+        return known.with_unknown_reads(policy) if event.lost else known
 
     def with_request(self, policy: Policy, effect: Effect) -> "Knowledge":
         """Return what is known when a request has passed: what its host answers is about to be read."""
         request = effect.request
         if request is None:
             return self
+        if self.sensitive and effect.clearance < self.sensitive.highest:
+            from interlock.policy.net_effects import destination_of, pieces_of
+
+            left = self.sensitive.with_pieces(
+                destination_of(request.host), pieces_of(request, effect.message)
+            )
+            if left is not self.sensitive:
+                return changed(self, sensitive=left).with_answer_of(policy, request)
+        return self.with_answer_of(policy, request)
+
+    def with_answer_of(self, policy: Policy, request: NetRequest) -> "Knowledge":
+        """Return what is known when the answer to a request is about to be read."""
         network = policy.network
         integrity = Integrity.TRUSTED if network.trusts(request) else Integrity.UNTRUSTED
         if integrity >= self.label.integrity and not network.declares_levels:
@@ -152,34 +161,30 @@ class Knowledge:
                 known = changed(known, sources=(*known.sources, source))
         return known
 
+    def with_tool_result(self, policy: Policy, effect: Effect, result: ToolResult, node: int) -> "Knowledge":
+        """Return what is known after a tool's answer, which the ledger's `node` records."""
+        from interlock.policy.tools.knowing import with_tool_result
+
+        return with_tool_result(policy, self, effect, result, node)
+
     def with_grant(self, effect: Effect, node: int) -> "Knowledge":
         """Return what is known after an oracle released a request, by the resolution that `node` records.
 
         Holds: nothing is granted for an effect with a facet, nor for one that carries more than its destination
         may hold.
         """
-        if effect.channel is not Channel.NET or effect.request is None or effect.message is not None:
-            return self
-        if effect.facets or effect.carried > effect.clearance:
-            return self
-        added = [
-            Grant(operation=effect.operation, role=value.role, value=value.text, node=node)
-            for value in effect.steering
-        ]
-        held = {(grant.operation, grant.role, grant.value) for grant in self.grants}
-        added = [grant for grant in added if (grant.operation, grant.role, grant.value) not in held]
-        if not added or len(self.grants) + len(added) > MAX_GRANTS:
-            return self
-        return changed(self, grants=(*self.grants, *added))
+        grants = with_grants(self.grants, grants_of(effect, node))
+        return self if grants is self.grants else changed(self, grants=grants)
+
+    def with_grant_change(self, event: GrantChanged) -> "Knowledge":
+        """Return what is known after the principal changed a grant. Raises: GrantError."""
+        return changed(self, grants=with_change(self.grants, event))
 
     def _with_sensitive(self, level: Confidentiality, text: str | None) -> "Knowledge":
-        tokens = None if text is None else tokens_of(text)
-        room = MAX_SENSITIVE_TOKENS - sum(len(known) for _, known in self.sensitive)
-        if tokens is None or len(tokens) > room:
+        more = None if text is None else self.sensitive.with_text(level, text)
+        if more is None:
             return changed(self, unlisted_level=max(self.unlisted_level, level))
-        if not tokens or (level, tokens) in self.sensitive:
-            return self
-        return changed(self, sensitive=(*self.sensitive, (level, tokens)))
+        return self if more is self.sensitive else changed(self, sensitive=more)
 
     def with_unknown_reads(self, policy: Policy, *, listed: bool = False) -> "Knowledge":
         """Return what is known when events were lost: every declared place may have been read.
@@ -190,8 +195,13 @@ class Knowledge:
         return changed(
             self,
             label=self.label.join(label),
-            lost_level=Confidentiality.PUBLIC if listed else policy.highest_level,
+            lost_level=Confidentiality.PUBLIC if listed and not self.places.lost else policy.highest_level,
         )
+
+    @property
+    def read_label(self) -> Label:
+        """Return the join of what was read, or may have been: what a place inherits that is written now."""
+        return Label(integrity=self.label.integrity, confidentiality=self.read_level)
 
     @property
     def read_level(self) -> Confidentiality:
@@ -208,16 +218,4 @@ class Knowledge:
 
         Holds: errs upwards; content that was too large to be known counts as present in every text.
         """
-        level = self.unknown_level
-        if not self.sensitive or not text:
-            return level
-        for known_level, tokens in sorted(self.sensitive, key=_level_of, reverse=True):
-            if known_level <= level:
-                break
-            if holds_any(text, tokens):
-                return known_level
-        return level
-
-
-def _level_of(known: tuple[Confidentiality, frozenset[str]]) -> Confidentiality:
-    return known[0]
+        return max(self.unknown_level, self.sensitive.level_in(text))

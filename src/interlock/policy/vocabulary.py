@@ -3,7 +3,8 @@
 from interlock.model.effects import ChangeKind
 
 NET_ACTIONS = ("net.read", "net.write", "net.model", "net.stream", "net.message", "net.connect")
-ACTIONS: tuple[str, ...] = (*(f"file.{kind.value}" for kind in ChangeKind), *NET_ACTIONS)
+TOOL_ACTIONS = ("tool.read", "tool.egress", "tool.write", "tool.send", "tool.destroy", "tool.credential")
+ACTIONS: tuple[str, ...] = (*(f"file.{kind.value}" for kind in ChangeKind), *NET_ACTIONS, *TOOL_ACTIONS)
 
 CONTEXT: dict[str, str] = {
     "after": "String",

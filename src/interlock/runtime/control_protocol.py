@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from interlock.model.errors import BoundaryError, InputError, IntegrityError, InterlockError, StuckError
-from interlock.model.events import Answer, OnConflict
+from interlock.model.events import Answer, GrantAction, OnConflict
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
 
@@ -84,7 +84,18 @@ class AnswerNow:
     fault: str = ""
 
 
-ControlRequest = ApplyNow | DiscardNow | StopNow | ProposeNow | ResolveNow | QuestionsNow | AnswerNow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantNow:
+    """Change a grant. Takes: as `events.GrantChanged`."""
+
+    grant: str
+    action: GrantAction
+    below: str = ""
+
+
+ControlRequest = (
+    ApplyNow | DiscardNow | StopNow | ProposeNow | ResolveNow | QuestionsNow | AnswerNow | GrantNow
+)
 
 
 class Fields:
@@ -211,6 +222,10 @@ def read_request(line: bytes) -> ControlRequest:
                 answers=_answers(fields.items("answers")),
                 fault=fields.text("fault", "")[:NOTE_CHARACTERS],
             )
+        case "grant":
+            request = GrantNow(
+                grant=fields.text("grant"), action=_grant_action(fields), below=fields.text("below", "")
+            )
         case _:
             raise InputError("the request has a verb that the run's monitor does not know")
     fields.end()
@@ -253,6 +268,9 @@ def write_request(request: ControlRequest) -> dict[str, object]:
                 "answers": [_answer(one) for one in request.answers],
                 **({"fault": request.fault} if request.fault else {}),
             }
+        case GrantNow():
+            fields = {"verb": "grant", "grant": request.grant, "action": request.action.value}
+            fields |= {"below": request.below} if request.below else {}
         case _:
             assert_never(request)
     return {"v": VERSION, **fields}
@@ -270,6 +288,15 @@ def _oracle(fields: Fields) -> str:
             "the request names an oracle that a living run cannot use", hint="review it: --review"
         )
     return name
+
+
+def _grant_action(fields: Fields) -> GrantAction:
+    try:
+        return GrantAction(fields.text("action"))
+    except ValueError:
+        raise InputError(
+            "the request: `action` is none of " + ", ".join(one.value for one in GrantAction)
+        ) from None
 
 
 def _on_conflict(fields: Fields) -> OnConflict:

@@ -115,6 +115,25 @@ class GitObjects:
         words = ("--stdin", "-z", "--raw", "-c", "--root", "--no-renames", "--no-abbrev", "--format=")
         return list(_entries(self._ask(("log", *words), asked)))
 
+    def files_of(self, commit: str) -> dict[bytes, str]:
+        """Return the files of a commit, path and blob id. Raises: UnreadableError."""
+        found: dict[bytes, str] = {}
+        for line in self._ask(("ls-tree", "-r", "-z", "--full-tree", f"{commit}^{{tree}}"), "").split(b"\0"):
+            head, tab, path = line.partition(b"\t")
+            words = head.split()
+            if tab and len(words) == 3 and words[0] in (b"100644", b"100755"):
+                found[path] = words[2].decode("ascii")
+        return found
+
+    def author_of(self, commit: str, path: bytes) -> str:
+        """Return the mail address of who wrote the last commit that changed a path, `""` for none.
+
+        Raises: UnreadableError.
+        """
+        words = ("--literal-pathspecs", "log", "-1", "--no-renames", "--format=%ae", commit, "--")
+        lines = self._ask((*words, os.fsdecode(path)), "").decode("utf-8", "replace").splitlines()
+        return lines[0].strip() if lines else ""
+
     def existing(self, ids: Sequence[str]) -> list[str]:
         """Return which of some objects there are. Raises: UnreadableError."""
         lines = self._ask(("cat-file", "--batch-check"), "".join(f"{one}\n" for one in ids)).split(b"\n")

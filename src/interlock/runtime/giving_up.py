@@ -12,7 +12,6 @@ from collections.abc import Callable
 from interlock import staging
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.effects import Channel
 from interlock.model.errors import InputError, InterlockError
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
@@ -70,7 +69,7 @@ def look(path: str, note: Note) -> Doubt:
         reason=ended.message,
         places=tuple(
             effects[effect_id].effect.object
-            for effect_id in state.released_of(Channel.FILE)
+            for effect_id in state.released_of(files=True)
             if effect_id in effects
         ),
         kept=(folder.at(KEPT), *_beside(folder)),

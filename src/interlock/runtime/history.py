@@ -12,7 +12,6 @@ from interlock import staging
 from interlock.evidence import LedgerWriter
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.effects import Channel
 from interlock.model.errors import InputError, IntegrityError, StuckError
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
@@ -114,7 +113,7 @@ def _settle(performer: Performer) -> None:
             performer.again(cmd.Seal(outcome=outcome_of(state)))
         case Phase.COMMITTING | Phase.STUCK:
             if outcome == "finished":
-                performer.feed(ev.ScopeCommitted(applied=state.released_of(Channel.FILE)))
+                performer.feed(ev.ScopeCommitted(applied=state.released_of(files=True)))
             elif outcome == "rolled-back":
                 performer.feed(ev.CommitFailed(reason="cut off during the merge", rolled_back=True))
             elif state.policy is not None and state.policy.requests_first:

@@ -134,7 +134,11 @@ def _import_the_rest() -> None:
     import interlock.runtime.reads
     import interlock.runtime.touches
     import interlock.staging.layers
-    import interlock.staging.listing  # noqa: F401
+    import interlock.staging.listing
+    from interlock.runtime.label_store import is_there
+
+    if is_there():
+        import interlock.runtime.label_rows  # noqa: F401
 
 
 def _open_ledger(
@@ -160,8 +164,28 @@ def _open_ledger(
         )
     )
     performer.feed(_boundary_stood(request, folder, sandbox))
+    _know_labels(performer, request.policy)
     ledger.barrier()
     return performer
+
+
+def _know_labels(performer: Performer, policy: Policy) -> None:
+    """Have the core know what earlier runs, and those beside this one, left in the places that it stages."""
+    from interlock.runtime import label_store
+
+    stamp = label_store.stamp()
+    if stamp == performer.labels_of:
+        return
+    performer.labels_of = stamp
+    labels = label_store.labels_for(performer.folder.folders, policy)
+    if labels is not None and labels != performer.labels:
+        performer.labels = labels
+        performer.feed(labels)
+        if labels.lost:
+            performer.resolution.warnings.append(
+                f"{labels.lost}: every file counts as untrusted and as sensitive as the policy knows; "
+                + label_store.NEXT
+            )
 
 
 def _words(argv: tuple[str, ...]) -> str:
@@ -303,11 +327,18 @@ def _watch(
     touches = performer.touches = Touches(performer.folder, sandbox.not_before_ns)
     keeps = {folder.name: folder.keeps() for folder in performer.folder.folders if folder.globs}
 
+    origins = None
+    if request.policy.git_trusted:
+        from interlock.runtime.git_origins import GitOrigins
+
+        origins = GitOrigins(performer.folder.folders, request.policy.git_trusted).with_origin
+
     def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
         touches.observe(activity)  # first of all: what the host has there is looked at as early as can be
         if isinstance(activity, ev.ActivityObserved):
             activity = _of_what_counts(activity, keeps)
-            activity = with_content(activity, performer.folder.folders, request.policy.declares)
+            _know_labels(performer, request.policy)
+            activity = with_content(activity, performer.folder.folders, performer.declares, origins)
         performer.feed(activity)
         # What a killed monitor has not signed is lost to the evidence.
         performer.ledger.sign()

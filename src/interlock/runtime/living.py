@@ -19,6 +19,7 @@ from interlock.runtime.control_protocol import (
     ApplyNow,
     ControlRequest,
     DiscardNow,
+    GrantNow,
     ProposeNow,
     QuestionsNow,
     ResolveNow,
@@ -72,8 +73,27 @@ class Living:
                 reply.finish(self._questions())
             case AnswerNow():
                 self._answer(reply, request)
+            case GrantNow():
+                self._change_grant(reply, request)
             case _:
                 assert_never(request)
+
+    def _change_grant(self, reply: Reply, request: GrantNow) -> None:
+        from interlock.policy import GrantError
+
+        state = self._performer.state
+        event = ev.GrantChanged(
+            grant=request.grant, action=request.action, changed_at_ns=now_ns(), below=request.below
+        )
+        if state.phase is not Phase.RUNNING or state.knowledge is None:
+            raise InputError("the command of this run has ended: no grant of it holds any more")
+        try:
+            state.knowledge.with_grant_change(event)
+        except GrantError as error:
+            raise InputError(str(error), hint=f"list them: interlock grants {state.run_id}") from error
+        self._performer.feed(event)
+        self._performer.ledger.sign()
+        reply.finish({"run": state.run_id, "grant": request.grant})
 
     def _begin(
         self,

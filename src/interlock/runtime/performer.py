@@ -18,8 +18,10 @@ from interlock.evidence import LedgerWriter
 from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.errors import InterlockError, StuckError
+from interlock.model.labels import Confidentiality
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
+from interlock.model.places import Place
 from interlock.model.records import dataclass
 from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import SemanticException
@@ -61,6 +63,8 @@ class Resolution:
     fault: str = ""
     fault_status: int = 0
     """The exit status that the fault's class has (docs/errors.md)."""
+    warnings: list[str] = field(default_factory=list)
+    """What the principal has to know in any case."""
     sent: list[tuple[str, str, NetResponse]] = field(default_factory=list)
     """Per parked request that left: effect id, URL, what came back."""
 
@@ -93,6 +97,9 @@ class Performer:
         """Whether another terminal asked for the command's end."""
         self.scope_oracle: Oracle | None = None
         """Who resolves a scope while the command lives; None where the question goes to another terminal."""
+        self.labels_of: tuple[int, int, int] | None = None
+        """Which state of the label store the core knows."""
+        self.labels: ev.LabelsKnown | None = None
         self.on_question: Callable[[cmd.Ask], None] = _unheard
         self.on_scope_end: Callable[[cmd.EndScope], None] = _unheard
         self._note = note
@@ -108,6 +115,13 @@ class Performer:
         self.staged.sandbox = sandbox
         if sandbox is None and self._questions is not None:
             self._questions.close()
+
+    def declares(self, place: Place) -> bool:
+        """Say whether a verdict may depend on what is read at a place, by the policy or by its label."""
+        policy, knowledge = self.state.policy, self.state.knowledge
+        assert policy is not None
+        assert knowledge is not None
+        return policy.declares(place) or knowledge.places.level_of(place) > Confidentiality.PUBLIC
 
     @property
     def touches(self) -> Touches | None:

@@ -18,6 +18,7 @@ from interlock.model.errors import InputError, IntegrityError, InterlockError
 from interlock.model.labels import Confidentiality
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage, NetRequest
+from interlock.model.tools import ToolCall
 from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
 from interlock.monitor import event_from_payload, event_payload
 from interlock.oracle import Question
@@ -223,9 +224,13 @@ def _effect(effect: Effect) -> dict[str, object]:
         fields["change"] = event_payload(ev.ChangesListed(changes=(bare,), last=True))
     if effect.request is not None:
         kept = None if effect.request.body_text is None else ""  # whether it was text is shown
-        fields["request"] = event_payload(ev.RequestMade(request=replace(effect.request, body_text=kept)))
+        fields["request"] = event_payload(
+            ev.RequestMade(request=replace(effect.request, body_text=kept, views=()))
+        )
     if effect.message is not None:
         fields["message"] = event_payload(ev.MessageMade(message=replace(effect.message, text=None)))
+    if effect.tool is not None:
+        fields["tool"] = event_payload(ev.ToolCalled(call=effect.tool))
     return fields
 
 
@@ -247,6 +252,7 @@ def _read_effect(fields: Fields) -> Effect:
         change=_read_change(fields.optional("change")),
         request=_read_request(fields.optional("request")),
         message=_read_message(fields.optional("message")),
+        tool=_read_call(fields.optional("tool")),
     )
 
 
@@ -271,6 +277,13 @@ def _read_message(payload: object) -> NetMessage | None:
     if event is None or isinstance(event, ev.MessageMade):
         return None if event is None else event.message
     raise InputError("an effect: `message` is no message")
+
+
+def _read_call(payload: object) -> ToolCall | None:
+    event = _read_event(payload)
+    if event is None or isinstance(event, ev.ToolCalled):
+        return None if event is None else event.call
+    raise InputError("an effect: `tool` is no call of a tool")
 
 
 def _read_event(payload: object) -> ev.Event | None:

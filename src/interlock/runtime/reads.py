@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -79,17 +81,48 @@ def _files(root: bytes) -> Iterator[bytes]:
 
 
 def with_content(
-    observed: ActivityObserved, folders: tuple[StagedFolder, ...], declares: Callable[[Place], bool]
+    observed: ActivityObserved,
+    folders: tuple[StagedFolder, ...],
+    declares: Callable[[Place], bool],
+    with_origin: Callable[[FileRead, bytes], FileRead] | None = None,
 ) -> ActivityObserved:
     """Return the batch with digest and text for reads of declared places.
 
     The host's file is read, never the staged one: what the agent wrote itself vouches for nothing.
+    Takes: `with_origin`, which adds where the bytes of a text come from, None where no policy asks for it.
     """
     lowers = {item.name: item.lower for item in folders}
-    reads = tuple(
-        _read(item, lowers) if not item.staged and declares(item.place) else item for item in observed.reads
-    )
-    return replace(observed, reads=reads)
+    reads: list[FileRead] = []
+    for item in observed.reads:
+        if item.staged:
+            reads.append(item)
+        elif declares(item.place):
+            seen = _read(item, lowers)
+            if with_origin is not None and seen.text is not None:
+                seen = with_origin(seen, seen.text.encode())
+            reads.append(seen)
+        else:
+            reads.append(item)
+            reads += [_read(one, lowers) for one in _moved(item, lowers) if declares(one.place)]
+    return replace(observed, reads=tuple(reads))
+
+
+def _moved(item: FileRead, lowers: dict[str, str]) -> list[FileRead]:
+    """Return reads of all files below a folder: the kernel's events name a folder where it was renamed alone.
+
+    What is declared there is moved unread, and its new places are not declared: it counts as read at its old one.
+    """
+    path = os.path.join(os.fsencode(lowers[item.place.root]), path_bytes(item.place.path))
+    try:
+        if not stat.S_ISDIR(os.lstat(path).st_mode):
+            return []
+    except OSError:
+        return []
+    above = item.place.path
+    return [
+        replace(item, place=Place(root=item.place.root, path=f"{above}/{path_text(below)}"))
+        for below in itertools.islice(_files(path), LISTED_AT_MOST)
+    ]
 
 
 def _read(item: FileRead, lowers: dict[str, str]) -> FileRead:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from interlock import policy, staging
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.effects import Effect, FileChange
+from interlock.model.effects import Effect, FileChange, FileStamp
 from interlock.model.errors import InterlockError, StuckError
 from interlock.model.places import Place
 from interlock.runtime.folders import NET_FOLDER, RunFolder
@@ -168,6 +168,7 @@ class StagedWork:
                 return None
             plan = staging.plan(self.scope_roots, listed, released, substitutes)
             self.resolution.skipped = tuple(str(place) for place in plan.skipped)
+            self._keep_labels(state, released, {place: one.after for place, one in substitutes.items()})
             staging.prepare(plan, self.journal, keep_bytes=undoing.room_bytes(self.folder))
         except (OSError, InterlockError) as error:
             if staging.recover(self.journal) == "finished":
@@ -176,6 +177,16 @@ class StagedWork:
                 return None
             return ev.CommitFailed(reason=self._why(error), rolled_back=True)
         return None
+
+    def _keep_labels(
+        self, state: State, released: Sequence[FileChange], substitutes: dict[Place, FileStamp]
+    ) -> None:
+        """Have the label store know what is merged before it is. Raises: StuckError, where it cannot."""
+        from interlock.runtime import label_store
+
+        lost = label_store.record(self.folder, self.scope_roots, state, released, substitutes)
+        if lost:
+            self.resolution.warnings.append(f"{lost}; {label_store.NEXT}")
 
     def _blends_folder(self) -> str:
         path = self.folder.at(BLENDS)

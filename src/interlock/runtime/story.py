@@ -13,6 +13,7 @@ from interlock.model.records import dataclass
 from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.monitor import Decided, State, event_from_payload, is_event
+from interlock.policy.grants import asked_once, with_twins
 from interlock.runtime import folders as runs
 from interlock.runtime.naming_actions import Announced, NamedAction, name_action
 from interlock.verify import read_nodes
@@ -121,11 +122,11 @@ def tell(path: str) -> RunStory:
                     story.writes.setdefault(str(write.place), item.node.seq)
             case ev.ActivityLost():
                 story.lost = story.lost if event.listed else event.reason
-            case ev.RequestMade() | ev.MessageMade():
+            case ev.RequestMade() | ev.MessageMade() | ev.ToolCalled():
                 _proposed(story, item.state)
             case ev.ActionsAnnounced():
                 _announced(story, event, item.node.seq)
-            case ev.ResponseReceived():
+            case ev.ResponseReceived() | ev.ToolReturned():
                 _came_back(story, event, item.state)
             case ev.TrafficRefused():
                 story.unreadable.append(event)
@@ -252,13 +253,13 @@ def _view_restored(story: RunStory, state: State, *, discarding: bool) -> None:
             _end(story, effect_id, Fate.DISCARDED)
 
 
-def _came_back(story: RunStory, event: ev.ResponseReceived, state: State) -> None:
-    """Tell how a request came back; where a parked one failed, those after it were refused with it."""
+def _came_back(story: RunStory, event: ev.ResponseReceived | ev.ToolReturned, state: State) -> None:
+    """Tell how a request or call came back; where a parked one failed, those after it were refused with it."""
     record = story.effects.get(event.effect_id)
+    response = event.response if isinstance(event, ev.ResponseReceived) else None
     if record is not None:
-        fate = _OUTCOMES[event.response.outcome]
-        story.effects[event.effect_id] = replace(record, fate=fate, response=event.response)
-    if record is None or record.fate is not Fate.HELD or event.response.outcome is Outcome.DONE:
+        story.effects[event.effect_id] = replace(record, fate=_OUTCOMES[event.outcome], response=response)
+    if record is None or record.fate is not Fate.HELD or event.outcome is Outcome.DONE:
         return
     parked = {item.effect.id for item in state.parked}
     for effect_id, other in story.effects.items():
@@ -272,7 +273,12 @@ def _answered_now(story: RunStory, event: ev.OracleAnswered, state: State) -> No
     """Tell what an oracle said while the command ran, on requests that waited or were parked."""
     given = {one.effect_id: one for one in reversed(event.answers)}
     parked = {item.effect.id for item in state.parked}
-    for effect_id in event.asked:
+    # of equal ones that waited one was asked about, and its answer was that of all
+    held = [one.effect for one in _open(story) if one.effect.id in event.asked or one.effect.id not in parked]
+    standing = asked_once((one for one in held if one.id not in parked), whole=False)
+    standing |= asked_once((one for one in held if one.id in parked), whole=True)
+    given = with_twins(given, standing)
+    for effect_id in (*event.asked, *(twin for twin, one in standing.items() if twin != one in event.asked)):
         record = story.effects.get(effect_id)
         if record is None or record.fate is not Fate.HELD:
             continue
@@ -293,6 +299,15 @@ def _answered_now(story: RunStory, event: ev.OracleAnswered, state: State) -> No
         )
 
 
+def _open(story: RunStory) -> list[EffectStory]:
+    """Return the deferred effects that are not resolved yet."""
+    return [
+        one
+        for one in story.effects.values()
+        if one.fate is Fate.HELD and one.verdict.decision is Decision.DEFER
+    ]
+
+
 def _answered(story: RunStory, event: ev.OracleAnswered, state: State) -> None:
     if event.asked:
         _answered_now(story, event, state)
@@ -302,6 +317,7 @@ def _answered(story: RunStory, event: ev.OracleAnswered, state: State) -> None:
     given: dict[str, ev.Answer] = {}
     for one in event.answers:
         given.setdefault(one.effect_id, one)
+    given = with_twins(given, asked_once((one.effect for one in _open(story)), whole=True))
     for effect_id, record in story.effects.items():
         if record.fate is not Fate.HELD or record.verdict.decision is not Decision.DEFER:
             continue

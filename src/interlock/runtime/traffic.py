@@ -16,6 +16,7 @@ from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed,
 from interlock.model import events as ev
 from interlock.model.labels import Confidentiality
 from interlock.model.phases import Phase
+from interlock.model.places import Place
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import ExceptionType, SemanticException
 from interlock.runtime import sending
@@ -194,7 +195,9 @@ class Traffic:
             return
         self._sandbox.catch_up()
         knowledge = self._performer.state.knowledge
-        if knowledge is not None and knowledge.lost_level > Confidentiality.PUBLIC and self._may_list:
+        if knowledge is None or knowledge.places.lost:
+            return  # nothing that could be listed makes up for a damaged label store
+        if knowledge.lost_level > Confidentiality.PUBLIC and self._may_list:
             self._list_sensitive()
 
     def _list_sensitive(self) -> None:
@@ -202,9 +205,15 @@ class Traffic:
 
         What cannot be listed in time keeps its level present in everything that leaves.
         """
-        policy = self._performer.state.policy
+        policy, knowledge = self._performer.state.policy, self._performer.state.knowledge
         assert policy is not None
-        reads = sensitive_places(self._performer.folder.folders, policy.level_of, policy.sandbox.expose)
+        assert knowledge is not None
+        places = knowledge.places
+
+        def level_of(place: Place) -> Confidentiality:
+            return max(policy.level_of(place), places.level_of(place))
+
+        reads = sensitive_places(self._performer.folder.folders, level_of, policy.sandbox.expose)
         if reads is None:
             self._may_list = False
             return

@@ -74,6 +74,16 @@ def request_of(
     if body:
         assert spool is not None
         text = spool.text(field(head.headers, b"content-type"), field(head.headers, b"content-encoding"))
+    views: tuple[str, ...] = ()
+    whole = True
+    if body and text is None and spool is not None:
+        from interlock.boundary.net.views import MAX_BYTES, views_of
+
+        if spool.size_bytes <= MAX_BYTES:
+            kind = field(head.headers, b"content-type")
+            views, whole = views_of(b"".join(spool.chunks()), kind, field(head.headers, b"content-encoding"))
+        else:
+            whole = False
     found: tuple[str, ...] = ()
     if tokens:
         parts: list[bytes] = [head.target.encode("ascii")]
@@ -98,6 +108,8 @@ def request_of(
         credential=credential,
         placeholders=found,
         pushes=_pushes(head, spool) if body and spool is not None else (),
+        views=views,
+        views_whole=whole,
     )
 
 

@@ -1,0 +1,36 @@
+"""Whether a task asks for a kind of effect: a word of the policy's in the imperative, not merely somewhere."""
+
+import re
+
+_BEFORE = frozenset(("please", "to", "and", "then", "also", "you", "or", "just", "kindly", "ahead"))
+_NOT = frozenset(("not", "never", "n't", "without"))
+_WORD = re.compile(r"[A-Za-z][\w'’-]*")
+_END = re.compile(r"[.!?;\n]+(?:\s|$)")
+
+
+def find_ask(text: str, phrases: tuple[str, ...]) -> tuple[int, int] | None:
+    """Return the span of the first word by which a text asks for one of these: the phrase's first word stands in the
+    imperative, its other words in the same sentence."""
+    at = 0
+    for end in [*(each.end() for each in _END.finditer(text)), len(text)]:
+        words = [(each.group().lower(), at + each.start()) for each in _WORD.finditer(text[at:end])]
+        known = {word for word, _ in words}
+        for index, (word, start) in enumerate(words):
+            for phrase in phrases:
+                first, *rest = phrase.split()
+                if word == first and known.issuperset(rest) and _asks(text, words, index):
+                    return start, start + len(word)
+        at = end
+    return None
+
+
+def _asks(text: str, words: list[tuple[str, int]], index: int) -> bool:
+    start = words[index][1]
+    if index == 0:
+        return True
+    before, place = words[index - 1]
+    if before in _NOT or before.endswith(("n't", "n’t")):
+        return False
+    if re.search(r"[,:;)\]\d-]\s*$|\n\s*$", text[place + len(before) : start]):
+        return True
+    return before in _BEFORE

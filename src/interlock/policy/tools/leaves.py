@@ -1,0 +1,73 @@
+"""A JSON value as its leaves, each with the name of its field and its JSON pointer; bounded, and total on any text."""
+
+import json
+from collections.abc import Iterator
+
+from interlock.model.records import dataclass
+
+MAX_LENGTH = 4_000_000
+MAX_LEAVES = 20_000
+MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A value in a structure. Takes: `field`, `recipients[]`; `pointer` (RFC 6901); `text`, as canonical text."""
+
+    field: str
+    pointer: str
+    text: str
+
+
+def leaves_of(text: str, *, whole: bool = False) -> tuple[Leaf, ...] | None:
+    """Return the leaves of a JSON text, None where it is none, too large or too deep.
+
+    Takes: `whole`, whether it must be an object. Holds: null and empty text are no leaves.
+    """
+    if len(text) > MAX_LENGTH:
+        return None
+    try:
+        tree = json.loads(text)
+        if whole and not isinstance(tree, dict):
+            return None
+        found: list[Leaf] = []
+        for leaf in _walk(tree, "", "", 0):
+            found.append(leaf)
+            if len(found) > MAX_LEAVES:
+                return None
+    except (ValueError, RecursionError):
+        return None
+    return tuple(found)
+
+
+def _walk(tree: object, field: str, pointer: str, depth: int) -> Iterator[Leaf]:
+    if depth > MAX_DEPTH:
+        raise ValueError("too deep")
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            step = key.replace("~", "~0").replace("/", "~1")
+            yield from _walk(value, f"{field}.{key}" if field else key, f"{pointer}/{step}", depth + 1)
+    elif isinstance(tree, list):
+        for index, value in enumerate(tree):
+            yield from _walk(value, f"{field}[]", f"{pointer}/{index}", depth + 1)
+    elif tree is not None and tree != "":
+        text = tree if isinstance(tree, str) else json.dumps(tree)
+        yield Leaf(field=field, pointer=pointer, text=text)
+
+
+def record_of(leaf: Leaf) -> str:
+    """Return the pointer of the record that a leaf lies in: the nearest object, `""` for the whole."""
+    pointer = leaf.pointer
+    while pointer and pointer.rpartition("/")[2].isdigit():
+        pointer = pointer.rpartition("/")[0]
+    return pointer.rpartition("/")[0]
+
+
+def declared_type(fields: tuple[tuple[str, str], ...], leaf: Leaf) -> str:
+    """Return the type that a policy gives to a field, `""` for none; a list's own brackets may be left out."""
+    here = _plain(leaf.field)
+    return next((kind for name, kind in fields if _plain(name) == here), "")
+
+
+def _plain(field: str) -> str:
+    return field.removeprefix("[]").removeprefix(".")

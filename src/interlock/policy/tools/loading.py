@@ -1,0 +1,198 @@
+"""The policy keys `tools` and `delegate` become `ToolRoles`, or a mistake with its line and its fix."""
+
+from interlock.model.errors import PolicyError
+from interlock.policy.document import Document, Path, Tree
+from interlock.policy.reading import (
+    count_at,
+    entries,
+    flag_at,
+    level_at,
+    near,
+    needs,
+    section,
+    text_at,
+    texts_at,
+    wrong,
+)
+from interlock.policy.tools.roles import (
+    EFFECTS,
+    TRUSTS,
+    TYPES,
+    Delegation,
+    Output,
+    ToolRole,
+    ToolRoles,
+    is_type,
+)
+
+TOOL_KEYS = (
+    "effect",
+    "internal_without",
+    "steers",
+    "acts",
+    "carries",
+    "parks",
+    "asks",
+    "output",
+    "clearance",
+)
+OUTPUT_KEYS = ("trust", "echo", "fields", "level")
+DELEGATE_KEYS = ("tool", "source", "roles", "effects")
+_EXAMPLE = "send_email: {effect: send, steers: {recipients: email}, carries: [subject, body]}"
+_DELEGATE = "{tool: read_file, source: bill.txt, roles: [send_money.recipient]}"
+MAX_EFFECTS = 100
+
+
+def read_tools(document: Document, base: ToolRoles) -> ToolRoles:
+    """Read what a policy says of tools, on top of what its preset or profile says.
+
+    Raises: PolicyError.
+    """
+    found = {tool.name: tool for tool in base.tools}
+    given = document.values.get("tools")
+    if given is not None and not isinstance(given, dict):
+        wrong(document, ("tools",), "a mapping of tools", f"write `{_EXAMPLE}` below it")
+    for name in given or {}:
+        found[name] = _tool(document, ("tools", name), name)
+    tools = tuple(found.values())
+    return ToolRoles(tools=tools, delegations=(*base.delegations, *_delegations(document, found)))
+
+
+def _tool(document: Document, path: Path, name: str) -> ToolRole:
+    if not name or len(name) > 200 or not name.isprintable():
+        raise document.mistake(path, "not a tool's name", hint="write it as the tool's server does", key=True)
+    given = section(document, path, TOOL_KEYS, f"tools: {{{_EXAMPLE}}}")
+    if "effect" not in given:
+        raise document.mistake(
+            path, f"the tool `{name}` has no `effect`", hint=f"add `effect:` with one of {', '.join(EFFECTS)}"
+        )
+    steers = _typed(document, (*path, "steers"), given.get("steers"))
+    acts = _typed(document, (*path, "acts"), given.get("acts"))
+    carries = _names(document, path, "carries", given)
+    roles = [*(role for role, _ in steers), *(role for role, _ in acts), *carries]
+    for role in roles:
+        if roles.count(role) > 1:
+            raise document.mistake(
+                path, f"the argument `{role}` of `{name}` has two roles", hint="keep it in one of the lists"
+            )
+    without = _names(document, path, "internal_without", given)
+    for role in without:
+        if role not in roles:
+            raise document.mistake(
+                (*path, "internal_without"),
+                f"`{role}` is no argument that `{name}` declares",
+                hint=near(role, roles or [name]),
+            )
+    return ToolRole(
+        name=name,
+        effect=_one_of(document, (*path, "effect"), given["effect"], EFFECTS),
+        internal_without=without,
+        steers=steers,
+        acts=acts,
+        carries=carries,
+        parks=flag_at(document, (*path, "parks")) if "parks" in given else False,
+        asks=tuple(" ".join(phrase.lower().split()) for phrase in _names(document, path, "asks", given)),
+        output=_output(document, (*path, "output")) if given.get("output") is not None else Output(),
+        **({"clearance": level_at(document, path, given, "clearance")} if "clearance" in given else {}),
+    )
+
+
+def _names(document: Document, path: Path, key: str, given: dict[str, Tree]) -> tuple[str, ...]:
+    return texts_at(document, (*path, key), given.get(key), text_at, f"{key}: [name]")
+
+
+def _one_of(document: Document, path: Path, given: Tree, known: tuple[str, ...]) -> str:
+    if not isinstance(given, str) or given not in known:
+        hint = near(given, known) if isinstance(given, str) else f"use one of: {', '.join(known)}"
+        raise document.mistake(path, f"`{path[-1]}` must be one of {', '.join(known)}", hint=hint)
+    return given
+
+
+def _typed(document: Document, path: Path, given: Tree) -> tuple[tuple[str, str], ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, dict):
+        wrong(document, path, "a mapping of names to types", f"write `{path[-1]}: {{recipients: email}}`")
+    for name, kind in given.items():
+        if not isinstance(kind, str) or not is_type(kind):
+            hint = near(kind, (*TYPES, "id:file")) if isinstance(kind, str) else "write `email` or `id:file`"
+            raise document.mistake((*path, name), "not a type of values", hint=hint)
+    return tuple(given.items())
+
+
+def _output(document: Document, path: Path) -> Output:
+    given = section(document, path, OUTPUT_KEYS, "output: {trust: own}")
+    level = {"level": level_at(document, path, given, "level")} if "level" in given else {}
+    return Output(
+        trust=_one_of(document, (*path, "trust"), given.get("trust", "none"), TRUSTS),
+        echo=flag_at(document, (*path, "echo")) if "echo" in given else False,
+        fields=_typed(document, (*path, "fields"), given.get("fields")),
+        **level,
+    )
+
+
+def _delegations(document: Document, tools: dict[str, ToolRole]) -> tuple[Delegation, ...]:
+    found: list[Delegation] = []
+    for path, entry in entries(document, ("delegate",), DELEGATE_KEYS, _DELEGATE):
+        for key in ("tool", "source", "roles"):
+            needs(document, path, entry, key, _DELEGATE)
+        tool = text_at(document, (*path, "tool"), _DELEGATE)
+        if tool not in tools:
+            raise document.mistake(
+                (*path, "tool"), f"no tool `{tool}` is declared", hint=near(tool, tools or ["tools"])
+            )
+        if tools[tool].effect not in ("read", "egress"):
+            raise document.mistake(
+                (*path, "tool"), f"`{tool}` reads nothing", hint="delegate to a tool whose effect is `read`"
+            )
+        roles = texts_at(document, (*path, "roles"), entry["roles"], text_at, "roles: [send_money.recipient]")
+        for index, role in enumerate(roles):
+            _check_role(document, (*path, "roles", index), role, tool, tools)
+        effects = count_at(document, (*path, "effects")) if "effects" in entry else 1
+        if effects > MAX_EFFECTS:
+            raise document.mistake(
+                (*path, "effects"), f"more than {MAX_EFFECTS} effects", hint="delegate fewer of them"
+            )
+        source = text_at(document, (*path, "source"), _DELEGATE)
+        found.append(Delegation(tool=tool, source=source, roles=roles, effects=effects))
+    _check_circles(document, tuple(found))
+    return tuple(found)
+
+
+def _check_role(document: Document, path: Path, role: str, source: str, tools: dict[str, ToolRole]) -> None:
+    name, _, argument = role.rpartition(".")
+    tool = tools.get(name)
+    declared = dict((*tool.steers, *tool.acts)) if tool else {}
+    if argument not in declared:
+        known = [f"{each.name}.{key}" for each in tools.values() for key, _ in (*each.steers, *each.acts)]
+        raise document.mistake(path, f"no argument `{role}` steers", hint=near(role, known or ["tools"]))
+    if name == source:
+        raise document.mistake(
+            path, "a source cannot choose what is read as that source", hint="the task has to name the source"
+        )
+
+
+def _check_circles(document: Document, delegations: tuple[Delegation, ...]) -> None:
+    """Refuse sources that choose each other: nothing outside them would vouch for any."""
+    leads = {each.tool: set[str]() for each in delegations}
+    for each in delegations:
+        leads[each.tool] |= {role.rpartition(".")[0] for role in each.roles}
+    for index, each in enumerate(delegations):
+        seen: set[str] = set()
+        ahead = [each.tool]
+        while ahead:
+            for tool in leads.get(ahead.pop(), ()):
+                if tool == each.tool:
+                    raise circular(document, index)
+                if tool not in seen:
+                    seen.add(tool)
+                    ahead.append(tool)
+
+
+def circular(document: Document, index: int) -> PolicyError:
+    """Return the mistake that a delegation leads back to itself."""
+    return document.mistake(
+        ("delegate", index),
+        "the delegation is circular: what is read here would choose what is read here",
+        hint="name the first source in the task, and delegate from there alone",
+    )

@@ -1,0 +1,111 @@
+"""What an operator declares of tools: effect, steering arguments, trust of the answer's fields, and delegation."""
+
+from dataclasses import field
+
+from interlock.model.labels import Confidentiality
+from interlock.model.records import dataclass
+
+READ = "read"
+EGRESS = "egress"
+WRITE = "write"
+SEND = "send"
+EFFECTS = (READ, EGRESS, WRITE, SEND, "destroy", "credential")
+NONE = "none"
+OWN = "own"
+DIRECTORY = "directory"
+TRUSTS = (NONE, OWN, DIRECTORY, "task")
+TYPES = ("text", "name", "email", "url", "host", "path", "iban", "phone", "amount", "date", "choice", "flag")
+ID_PREFIX = "id:"
+OPERATION_PREFIX = "tool."
+OBJECT_PREFIX = "tool:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a tool's answer is worth.
+
+    Takes: `trust`, one of `TRUSTS`; `echo`, whether the answer repeats what the call said; `fields`, dotted names of
+    leaves (`id_`, `participants[]`) with the type as which they count; `level`, that of what it answers.
+    """
+
+    trust: str = NONE
+    echo: bool = False
+    fields: tuple[tuple[str, str], ...] = ()
+    level: Confidentiality = Confidentiality.PUBLIC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRole:
+    """One tool, as its operator reads it.
+
+    Takes: `effect`, one of `EFFECTS`; `internal_without`, arguments that, all empty, make it a `write`; `steers` and
+    `acts`, arguments with the types of their values; `carries`, arguments that are data; `parks`, whether the agent can
+    go on without its answer; `asks`, phrases by which a task asks for it; `clearance`, what may be given to it.
+    """
+
+    name: str
+    effect: str
+    internal_without: tuple[str, ...] = ()
+    steers: tuple[tuple[str, str], ...] = ()
+    acts: tuple[tuple[str, str], ...] = ()
+    carries: tuple[str, ...] = ()
+    parks: bool = False
+    asks: tuple[str, ...] = ()
+    output: Output = field(default_factory=Output)
+    clearance: Confidentiality = Confidentiality.PUBLIC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegation:
+    """A source to which the operator hands over the choice of some values.
+
+    Takes: `tool` and `source`, the reading call and what one of its arguments must be; `roles`, `TOOL.ARGUMENT`s whose
+    value may come from there; `effects`, how many effects it may steer in a run.
+    """
+
+    tool: str
+    source: str
+    roles: tuple[str, ...]
+    effects: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRoles:
+    """The keys `tools` and `delegate` of a policy."""
+
+    tools: tuple[ToolRole, ...] = ()
+    delegations: tuple[Delegation, ...] = ()
+
+    def find(self, name: str) -> ToolRole | None:
+        """Return what is declared of a tool, by its name with its server, else by its bare name."""
+        bare = name.rpartition("/")[2]
+        found = None
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+            if tool.name == bare:
+                found = tool
+        return found
+
+
+def is_type(text: str) -> bool:
+    """Say whether a text names a value type, or several as `iban|name`."""
+    return bool(text) and all(
+        part in TYPES or (part.startswith(ID_PREFIX) and part.removeprefix(ID_PREFIX).isidentifier())
+        for part in text.split("|")
+    )
+
+
+def type_of(declared: tuple[tuple[str, str], ...], role: str) -> str:
+    """Return the declared type of a leaf: of exactly this role, else of what it lies in; `""` for none."""
+    here = role
+    while True:
+        for name, kind in declared:
+            if name == here:
+                return kind
+        if here.endswith("[]"):
+            here = here[:-2]
+        elif "." in here:
+            here = here.rpartition(".")[0]
+        else:
+            return ""

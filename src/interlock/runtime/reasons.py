@@ -1,0 +1,175 @@
+"""Why an effect was decided as it was: value <- rule <- span <- event in words, and what would have vouched for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from interlock.model import events as ev
+from interlock.model.places import Place, path_bytes
+from interlock.model.records import dataclass
+from interlock.model.verdicts import Decision, Derivation
+from interlock.monitor import event_from_payload, is_event
+from interlock.verify import read_nodes
+from interlock.verify.replay import replay
+
+if TYPE_CHECKING:
+    from interlock.monitor import State
+    from interlock.policy.vouching import Change
+    from interlock.runtime.folders import RunFolder
+    from interlock.runtime.story import EffectStory
+
+SPAN_CHARACTERS = 80
+_READ_BYTES = 1 << 20
+_RULES = {
+    "under-root": "it is plain data below a folder that was given to the run",
+    "named-in-task": "the task's own words name it",
+    "named-in-file": "a file that the policy trusts names it",
+    "named-in-net": "a host that the policy trusts names it",
+    "named-in-tool": "the output of a tool that the policy trusts names it",
+    "named-in-policy": "the policy itself names it",
+    "published": "the policy publishes this port",
+    "model-provider": "it is the model's provider",
+    "granted": "an oracle released the same before",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasons:
+    """What stands behind one effect.
+
+    Takes: `chain`, lines from each value to the event that it comes from; `change`, the smallest that would have
+    vouched for it, None where it was released, refused by a rule, or where none was found.
+    """
+
+    chain: tuple[str, ...]
+    change: Change | None = None
+
+
+def reasons_for(folder: RunFolder, record: EffectStory) -> Reasons:
+    """Return the reasons for a verdict, from the ledger.
+
+    Holds: files that were read and are not in the ledger are read from the host now, for a suggestion alone.
+    """
+    events: dict[int, ev.Event] = {}
+    reads: dict[Place, str | None] = {}
+    state: State | None = None
+    for item in replay(read_nodes(folder.ledger)):
+        payload = item.node.payload
+        if payload is not None and is_event(payload):
+            event = events[item.node.seq] = event_from_payload(payload)
+            if isinstance(event, ev.ActivityObserved):
+                reads |= {one.place: one.text for one in event.reads if not one.staged}
+        state = item.state
+        if item.node.seq == record.node:
+            break
+    chain = tuple(line for one in record.verdict.derivations for line in _lines(one, events))
+    if state is None or state.policy is None or state.knowledge is None:
+        return Reasons(chain=chain)
+    if record.verdict.decision is not Decision.DEFER:
+        return Reasons(chain=chain)
+    from interlock.policy.vouching import MOST_TEXTS, smallest_change
+
+    texts = [(place, text) for place, text in _texts(folder, reads, MOST_TEXTS) if text]
+    return Reasons(chain=chain, change=smallest_change(state.policy, state.knowledge, record.effect, texts))
+
+
+def _texts(folder: RunFolder, reads: Mapping[Place, str | None], most: int) -> list[tuple[Place, str]]:
+    lowers = {item.name: os.fsencode(item.lower) for item in folder.folders}
+    found: list[tuple[Place, str]] = []
+    for place, recorded in reads.items():
+        text = recorded
+        if len(found) >= most:
+            break
+        if text is None and place.root in lowers:
+            text = _host_text(os.path.join(lowers[place.root], path_bytes(place.path)))
+        if text:
+            found.append((place, text))
+    return found
+
+
+def _host_text(path: bytes) -> str | None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        data = os.read(file, _READ_BYTES + 1)
+        return data.decode("utf-8") if len(data) <= _READ_BYTES else None
+    except (OSError, UnicodeDecodeError):
+        return None
+    finally:
+        os.close(file)
+
+
+def _lines(derivation: Derivation, events: Mapping[int, ev.Event], depth: int = 0) -> list[str]:
+    rule = _RULES.get(derivation.rule, derivation.rule.replace("-", " "))
+    where, text = _origin(derivation, events)
+    span = ""
+    if text:
+        cut = text[: SPAN_CHARACTERS - 1] + "…" if len(text) > SPAN_CHARACTERS else text
+        span = f" <- `{cut}`"
+    at = f" at {derivation.pointer}" if derivation.pointer else ""
+    lines = [
+        f"{'  ' * depth}{derivation.role} `{derivation.value}` <- {rule} ({derivation.rule}){span} <- {where}{at}, "
+        f"node {derivation.node}"
+    ]
+    for premise in derivation.premises:
+        lines += _lines(premise, events, depth + 1)
+    return lines
+
+
+def _origin(derivation: Derivation, events: Mapping[int, ev.Event]) -> tuple[str, str]:
+    """Return what the node of a derivation is in words, and the span in it, `""` where it has none."""
+    event = events.get(derivation.node)
+    start, end = derivation.start, derivation.end
+    if derivation.pointer:
+        text = _leaf(event, derivation.pointer)
+        return _named(event), (text or "")[start:end]
+    match event:
+        case ev.TaskGiven():
+            return "the task", event.task[start:end]
+        case ev.ActivityObserved():
+            offset = 0
+            for read in event.reads:
+                if read.text is None:
+                    continue
+                if offset <= start < offset + len(read.text) + 1:
+                    return f"the read of {read.place}", read.text[start - offset : end - offset]
+                offset += len(read.text) + 1
+            return "a read of files", ""
+        case ev.ResponseReceived():
+            return f"the answer to {event.effect_id}", (event.response.text or "")[start:end]
+        case ev.ToolReturned():
+            return f"the result of {event.effect_id}", (event.result.text or "")[start:end]
+        case _:
+            return _named(event), ""
+
+
+def _named(event: ev.Event | None) -> str:
+    match event:
+        case ev.OracleAnswered():
+            return f"the answer of the oracle `{event.oracle}`"
+        case ev.ToolReturned():
+            return f"the result of {event.effect_id}"
+        case None:
+            return "a node"
+        case _:
+            return type(event).__name__
+
+
+def _leaf(event: ev.Event | None, pointer: str) -> str | None:
+    """Return the leaf of a structured result that a JSON pointer (RFC 6901) names."""
+    import json
+
+    if not isinstance(event, ev.ToolReturned) or event.result.text is None:
+        return None
+    try:
+        here: object = json.loads(event.result.text)
+        for part in pointer.split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            here = here[int(key)] if isinstance(here, list) else here[key] if isinstance(here, dict) else None
+    except (ValueError, LookupError):
+        return None
+    return here if isinstance(here, str) else json.dumps(here)
