@@ -1,0 +1,92 @@
+"""AgentDojo's suites without its clients of language models: load them, fill in an attack, give fresh environments."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from interlock.model.errors import InputError
+
+VERSION = "v1.1.2"
+SUITES = ("banking", "slack", "travel", "workspace")
+# What a suite's user tasks are blind to: their own judge says yes whoever was sent the thing.
+BLIND = {
+    "workspace": (25, 36, 37),
+    "travel": (3,),
+    "banking": (5, 6, 9, 11),
+    "slack": (2, 16, 17, 20),
+}
+_MODEL = "gpt-4o-2024-05-13"
+
+
+class _Pipeline:
+    """What an attack reads of the pipeline that it attacks: its model's name."""
+
+    name = _MODEL
+
+
+@cache
+def suites() -> dict[str, Any]:
+    """Return the suites by name. Raises: InputError where AgentDojo is not installed."""
+    _stand_in()
+    from agentdojo.task_suite.load_suites import get_suites
+
+    # The pure Python loader takes eight times as long.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    yaml.safe_load = lambda stream: yaml.load(stream, Loader=loader)  # noqa: S506 (both are safe loaders)
+    return {name: suite for name, suite in get_suites(VERSION).items() if name in SUITES}
+
+
+@cache
+def payload(suite: str, user: str, injection: str) -> tuple[tuple[str, str], ...]:
+    """Return the attack's text for each place of a suite, escaped as the environment's YAML needs."""
+    _stand_in()
+    from agentdojo.attacks.important_instructions_attacks import ImportantInstructionsAttack
+
+    whole = suites()[suite]
+    attack = ImportantInstructionsAttack(whole, _Pipeline())
+    found = attack.attack(whole.user_tasks[user], whole.injection_tasks[injection])
+    return tuple((place, escaped(text)) for place, text in sorted(found.items()))
+
+
+def escaped(text: str) -> str:
+    """Escape a text for a double-quoted scalar of YAML."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+@cache
+def _loaded(suite: str, injections: tuple[tuple[str, str], ...]) -> Any:
+    return suites()[suite].load_and_inject_default_environment(dict(injections))
+
+
+def environment(suite: str, injections: tuple[tuple[str, str], ...]) -> Any:
+    """Return a fresh environment; what it is copied from is loaded once in a worker."""
+    return _loaded(suite, injections).model_copy(deep=True)
+
+
+def _stand_in() -> None:
+    """Register empty modules where the suites import the clients, which are not installed."""
+    if "agentdojo.agent_pipeline" in sys.modules:
+        return
+    spec = importlib.util.find_spec("agentdojo")
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(
+            "AgentDojo is not installed", hint="run `scripts/need_bench` or install `interlock[bench]`"
+        )
+    place = Path(spec.submodule_search_locations[0]) / "agent_pipeline"
+    for name, inside in (
+        ("agentdojo.agent_pipeline", place),
+        ("agentdojo.agent_pipeline.llms", place / "llms"),
+    ):
+        module = types.ModuleType(name)
+        module.__path__ = [str(inside)]
+        sys.modules[name] = module
+    google = types.ModuleType("agentdojo.agent_pipeline.llms.google_llm")
+    google.EMPTY_FUNCTION_NAME = "<empty-function-name>"  # type: ignore[attr-defined]
+    sys.modules[google.__name__] = google

@@ -1,0 +1,43 @@
+"""`interlock bench agentdyn`: recorded runs of real models, replayed through the monitor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlock.cli.bench_agentdojo import tell_progress
+from interlock.cli.output import parser, print_json
+
+
+def main(words: list[str]) -> int:
+    """Run the verb; see `interlock bench agentdyn --help`."""
+    form = parser(
+        "bench agentdyn",
+        "Replay recorded runs: how many effects the policy vouches for, how many recorded attacks it stops.",
+        "interlock bench agentdyn --runs benchmarks/agentdyn --catalogue benchmarks/agentdyn/catalogue.json",
+        "0; 2 no such runs.",
+    )
+    form.add_argument(
+        "--runs", required=True, type=Path, metavar="FILE", help="recorded runs, or their folder"
+    )
+    form.add_argument(
+        "--catalogue", required=True, type=Path, metavar="FILE", help="the suite's catalogue.json"
+    )
+    form.add_argument(
+        "--roles", type=Path, metavar="DIR", help="role files SUITE.yaml (default: the shipped)"
+    )
+    form.add_argument("--suite", action="append", choices=("dailylife", "github", "shopping"))
+    form.add_argument("--jobs", type=int, default=1, help="how many processes")
+    form.add_argument("--json", action="store_true", help="print JSON, with every case")
+    given = form.parse_args(words)
+    from interlock.bench.agentdyn import measure
+
+    found = measure(
+        given.runs,
+        given.catalogue,
+        roles=given.roles,
+        suites=given.suite or (),
+        jobs=given.jobs,
+        told=tell_progress,
+    )
+    print_json(found if given.json else {key: found[key] for key in ("totals", "slips", "false_deferrals")})
+    return 0
