@@ -13,7 +13,7 @@ def main(words: list[str]) -> int:
     form = parser(
         "bench agentdyn",
         "Replay recorded runs: how many effects the policy vouches for, how many recorded attacks it stops.",
-        "interlock bench agentdyn --runs benchmarks/agentdyn --catalogue benchmarks/agentdyn/catalogue.json",
+        "interlock bench agentdyn --runs benchmarks/agentdyn/runs --catalogue benchmarks/agentdyn/catalogue.json",
         "0; 2 no such runs.",
     )
     form.add_argument(
