@@ -137,17 +137,16 @@ def _missing(judged: Judged) -> str:
     return held[-1].guard.value if held else Guard.PROVENANCE.value
 
 
-def measure(
+def replayed(
     runs: Path,
     catalogue: Path,
     *,
     roles: Path | None = None,
     suites: Sequence[str] = (),
     jobs: int = 1,
-    cluster: str = "",
     told: Callable[[int, int], None] | None = None,
-) -> dict[str, object]:
-    """Replay recorded runs. Returns: the result document (docs/bench.md).
+) -> tuple[RunSeen, ...]:
+    """Replay recorded runs.
 
     Raises: InputError.
     """
@@ -162,8 +161,7 @@ def measure(
     attacks = {run.id: judges[run.suite].attack_calls(run, _declared(texts[run.suite])[1]) for run in found}
     parts = [found[start : start + 20] for start in range(0, len(found), 20)]
     works = [Work(runs=part, attacks=tuple(attacks[run.id] for run in part), roles=texts) for part in parts]
-    seen = [one for part in spread(replay, works, jobs=jobs, cluster=cluster, told=told) for one in part]
-    return document(seen)
+    return tuple(one for part in spread(replay, works, jobs=jobs, told=told) for one in part)
 
 
 def _roles_of(suite: str, roles: Path | None) -> str:

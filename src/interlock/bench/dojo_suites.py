@@ -15,13 +15,6 @@ from interlock.model.errors import InputError
 
 VERSION = "v1.1.2"
 SUITES = ("banking", "slack", "travel", "workspace")
-# What a suite's user tasks are blind to: their own judge says yes whoever was sent the thing.
-BLIND = {
-    "workspace": (25, 36, 37),
-    "travel": (3,),
-    "banking": (5, 6, 9, 11),
-    "slack": (2, 16, 17, 20),
-}
 _MODEL = "gpt-4o-2024-05-13"
 
 

@@ -27,11 +27,18 @@ def main(words: list[str]) -> int:
     )
     form.add_argument("--suite", action="append", choices=("dailylife", "github", "shopping"))
     form.add_argument("--jobs", type=int, default=1, help="how many processes")
+    form.add_argument(
+        "--sweep",
+        type=int,
+        metavar="SEED",
+        help="print what an oracle that errs makes of them, by its two rates",
+    )
     form.add_argument("--json", action="store_true", help="print JSON, with every case")
     given = form.parse_args(words)
-    from interlock.bench.agentdyn import measure
+    from interlock.bench import noisy
+    from interlock.bench.agentdyn import document, replayed
 
-    found = measure(
+    seen = replayed(
         given.runs,
         given.catalogue,
         roles=given.roles,
@@ -39,5 +46,9 @@ def main(words: list[str]) -> int:
         jobs=given.jobs,
         told=tell_progress,
     )
+    if given.sweep is not None:
+        print(noisy.table(noisy.sweep(noisy.recorded(seen), seed=given.sweep)), end="")
+        return 0
+    found = document(seen)
     print_json(found if given.json else {key: found[key] for key in ("totals", "slips", "false_deferrals")})
     return 0

@@ -17,8 +17,8 @@ MAX_MARKS = 200_000
 MAX_TEXT = 16_384
 """What is longer is decoded once; an encoding inside of that counts as the highest level that is known."""
 MAX_DECODED = 131_072
-"""What is longer is not decoded: it counts as the highest level that is known. Decoding takes about 5 s a million
-characters, and the monitor stands still meanwhile."""
+"""What is longer is not decoded: it counts as the highest level that is known. The monitor stands still while it
+decodes."""
 TRAIL_LENGTH = 2_048
 PIECE_LENGTH = 512
 MAX_TRAILS = 256
