@@ -8,6 +8,7 @@ import os
 
 from tests.vectors.cases_meaning import archives, shapes
 from tests.vectors.cases_record import intact, payloads, record
+from tests.vectors.cases_replay import replayed
 from tests.vectors.cases_signed import heads, statements
 from tests.vectors.edits import Vector, honest
 from tests.vectors.forge import sha
@@ -26,6 +27,7 @@ def vectors() -> list[Vector]:
         *statements(base),
         *shapes(),
         *archives(base),
+        *replayed(),
     ]
     names = [vector.name for vector in made]
     assert len(names) == len(set(names)), "vector names repeat"
