@@ -14,16 +14,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import brotli  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.boundary.net.bodies import BodyTooLarge, Kept, Spool, SpoolFailed
 from interlock.boundary.net.gate import Body
-from interlock.boundary.net.inflating import decode, inflate
+from interlock.boundary.net.inflating import decode, inflate, inflate_sent
 from interlock.boundary.net.plan import NetLimits
+from interlock.boundary.net.views import views_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 LIMITS = NetLimits(body_bytes=4096, memory_bytes=64, text_bytes=1024, inflated_bytes=2048)
+
+
+SKIPPED = b"\x50\x2a\x4d\x18\x06\0\0\0secret"
+"""A frame that zstd's readers pass over."""
 
 
 def packed(data: bytes) -> bytes:
@@ -147,7 +158,18 @@ def test_a_folder_that_is_gone_is_one_clear_error() -> None:
         ("text/plain", "deflate", zlib.compress(b"packed")[2:-4], "packed"),
         ("text/plain", "gzip, deflate", zlib.compress(packed(b"twice")), "twice"),
         ("text/plain", "gzip, gzip, gzip, gzip", b"", None),
-        ("text/plain", "br", b"\x0b\x02\x80packed\x03", None),
+        ("text/plain", "zstd", zstd.compress(b"packed"), "packed"),
+        ("text/plain", "gzip, zstd", zstd.compress(packed(b"twice")), "twice"),
+        ("text/plain", "zstd", zstd.compress(b"one ") + zstd.compress(b"two"), "one two"),
+        ("text/plain", "zstd", zstd.compress(b"packed")[:-1], None),
+        ("text/plain", "zstd", zstd.compress(b"packed") + b"rest", None),
+        ("text/plain", "zstd", zstd.compress(b"packed") + SKIPPED, None),
+        ("text/plain", "zstd", SKIPPED + zstd.compress(b"packed"), None),
+        ("text/plain", "zstd", zstd.compress(b"x" * 1025), None),
+        ("text/plain", "zstd", zstd.compress(b"") * 101, None),
+        ("text/plain", "br", brotli.compress(b"packed")[:-1], None),
+        ("text/plain", "br", brotli.compress(b"packed") + b"rest", None),
+        ("text/plain", "br", brotli.compress(b"x" * 1025), None),
         ("text/plain", "gzip", packed(b"packed")[:-1], None),
         ("text/plain", "gzip", packed(b"packed") + b"rest", None),
         ("text/plain", "gzip", b"packed", None),
@@ -165,6 +187,47 @@ def test_text_is_read_only_where_it_has_one_reading(
     kept = Kept(LIMITS)
     kept.append(data)
     assert kept.text(content_type, encoding) == text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "data"),
+    [
+        ("br", brotli.compress(b"packed")),
+        ("gzip, br", brotli.compress(packed(b"packed"))),
+        ("gzip", b"\x1f\x8b\x08\x10" + bytes(6) + b"a comment\0" + packed(b"packed")[10:]),
+        ("gzip", packed(b"") + b"\x1f\x8b\x08\x08" + bytes(6) + b"a name\0" + packed(b"packed")[10:]),
+        ("gzip", b"\x1f\x8b\x08\x04" + bytes(6) + b"\x05\0extra" + packed(b"packed")[10:]),
+    ],
+)
+def test_what_unpacking_would_drop_is_read_of_an_answer_and_never_of_a_request(
+    folder: str, encoding: str, data: bytes
+) -> None:
+    spool = spooled(folder, data)
+    assert spool.text("text/plain", encoding) is None
+    spool.close()
+    assert inflate_sent(data, encoding, 1024) is None
+    assert views_of(data, "text/plain", encoding) == ((), False)
+    kept = Kept(LIMITS)
+    kept.append(data)
+    assert kept.text("text/plain", encoding) == "packed"
+
+
+def test_a_bomb_of_another_kind_is_not_inflated_either() -> None:
+    whole = b"\0" * (256 << 20)
+    bombs = {"br": brotli.compress(whole, quality=1), "zstd": zstd.compress(whole)}
+    del whole
+    for encoding, bomb in bombs.items():
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        assert inflate(bomb, encoding, 1 << 20) is None
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        assert after.ru_utime - before.ru_utime < 1
+        assert after.ru_maxrss - before.ru_maxrss < 64 << 10
+
+
+@pytest.mark.parametrize(("window_log", "read"), [(10, True), (23, True), (24, False), (31, False)])
+def test_no_window_is_given_that_http_does_not_give(window_log: int, read: bool) -> None:
+    body = b"\x28\xb5\x2f\xfd\0" + bytes((window_log - 10 << 3,)) + b"\x31\0\0packed"
+    assert inflate(body, "zstd", 1024) == (b"packed" if read else None)
 
 
 def test_a_deflate_body_with_two_readings_is_not_read() -> None:
@@ -245,12 +308,25 @@ def test_however_a_body_is_split_it_is_the_same(data: bytes, sizes: list[int]) -
     spool.close()
 
 
-@given(st.binary(max_size=300), st.sampled_from(["gzip", "deflate", "gzip, deflate", "", "br"]))
+@given(st.binary(max_size=300), st.sampled_from(["gzip", "deflate", "gzip, deflate", "", "br", "zstd"]))
 def test_no_bytes_break_the_inflater(data: bytes, encoding: str) -> None:
     found = inflate(data, encoding, 200)
     assert found is None or len(found) <= 200
 
 
-@given(st.binary(max_size=2000), st.integers(0, 3000))
-def test_what_was_compressed_comes_back_or_is_beyond_the_limit(data: bytes, limit: int) -> None:
-    assert inflate(packed(data), "gzip", limit) == (data if len(data) <= limit else None)
+PACKERS = {"gzip": packed, "br": brotli.compress, "zstd": zstd.compress}
+
+
+@given(st.binary(max_size=2000), st.integers(0, 3000), st.sampled_from(sorted(PACKERS)))
+def test_what_was_compressed_comes_back_or_is_beyond_the_limit(
+    data: bytes, limit: int, encoding: str
+) -> None:
+    assert inflate(PACKERS[encoding](data), encoding, limit) == (data if len(data) <= limit else None)
+
+
+@given(st.sampled_from(sorted(PACKERS)), st.integers(0, 400), st.integers(0, 7), st.binary(max_size=3))
+def test_a_damaged_body_never_breaks_the_inflater(encoding: str, at: int, bit: int, more: bytes) -> None:
+    body = bytearray(PACKERS[encoding](b"all work and no play " * 20 + bytes(range(256))))
+    body[at % len(body)] ^= 1 << bit
+    found = inflate(bytes(body) + more, encoding, 2000)
+    assert found is None or len(found) <= 2000

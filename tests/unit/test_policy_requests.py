@@ -262,6 +262,31 @@ def test_a_model_call_that_makes_the_provider_connect_somewhere(body: str, odd: 
     assert (verdict.decision is Decision.DEFER) is odd
 
 
+@pytest.mark.parametrize(
+    ("encoding", "views", "whole", "odd"),
+    [
+        ("br", (), False, True),
+        ("zstd", (), False, True),
+        ("zstd", ("",), False, False),  # unpacked, and larger than what is recorded: a long conversation
+        ("", (), False, False),
+    ],
+)
+def test_a_model_call_that_cannot_be_unpacked_may_make_it_connect_anywhere(
+    encoding: str, views: tuple[str, ...], whole: bool, odd: bool
+) -> None:
+    made = request(
+        "https://llm.test/v1/responses",
+        "POST",
+        body_size_bytes=90,
+        headers=(("content-encoding", encoding),),
+        views=views,
+        views_whole=whole,
+    )
+    effect, verdict = judged(made)
+    assert bool(effect.facets) is odd
+    assert (verdict.decision is Decision.DEFER) is odd
+
+
 # --- what a request carries, and what its destination may hold ---
 
 SECRET = "hunter2/Passw0rd"

@@ -77,11 +77,13 @@ def is_inference(host: str, request: NetRequest) -> bool:
 def remote_tool(request: NetRequest) -> bool:
     """Say whether an inference call would make the provider itself connect to a place that the call names.
 
-    A hosted tool with a `server_url` takes what the model writes to that server, past this boundary.
+    A hosted tool with a `server_url` takes what the model writes to that server, past this boundary. A body that
+    cannot be unpacked may name one.
     """
     text = request.body_text
     if text is None:
-        return False
+        packed = any(name == "content-encoding" and value for name, value in request.headers)
+        return packed and not request.views and not request.views_whole
     if "\\u00" in text:
         text = re.sub(r"\\u00([2-7][0-9A-Fa-f])", lambda found: chr(int(found[1], 16)), text)
     return '"server_url"' in text and re.search(r'(?<!\\)"server_url"\s*:', text) is not None

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import field
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tests.fakes.internet import packages, repositories
+from tests.fakes.internet import model, packages, repositories
 from tests.fakes.internet.names import METADATA
 
 from interlock.model.records import dataclass
@@ -73,6 +73,15 @@ def _page(asked: Asked) -> Reply:
     parts = urlsplit(asked.path)
     query = {key: value[-1] for key, value in parse_qs(parts.query).items()}
     match unquote(parts.path).strip("/").split("/"):
+        case ["v1", "messages"]:
+            encoding = query["as"]
+            wanted = encoding in [one.strip() for one in asked.header("accept-encoding").split(",")]
+            kinds = (("content-type", "text/event-stream"), ("content-encoding", encoding))
+            return (
+                Reply(headers=kinds, parts=model.stream(encoding, asked.body))
+                if wanted
+                else Reply(status=406)
+            )
         case ["chunked"]:
             return Reply(parts=_each([b"one ", b"two ", b"three"]))
         case ["trailers"]:

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 
-from interlock.boundary.net.inflating import decode, inflate
+from interlock.boundary.net.inflating import decode, inflate, inflate_sent
 from interlock.boundary.net.plan import NetLimits
 
 CHUNK_BYTES = 256 * 1024
@@ -87,8 +87,13 @@ class Spool:
         """Return the whole body decompressed and decoded; None where it is not text or beyond the limits."""
         if self.size_bytes > (_bound(self._limits) if content_encoding else self._limits.text_bytes):
             return None
-        found = _whole(b"".join(self.chunks()), content_encoding, self._limits)
-        return None if found is None else decode(found, content_type)
+        data = b"".join(self.chunks())
+        if content_encoding:
+            inflated = inflate_sent(data, content_encoding, _bound(self._limits))
+            if inflated is None or len(inflated) > self._limits.text_bytes:
+                return None
+            data = inflated
+        return decode(data, content_type)
 
     def save(self, path: str) -> None:
         """Make it a file of its own at `path`, durable, for a request that is parked.
@@ -176,7 +181,10 @@ class Kept:
         """Return the whole body decompressed; None where it is beyond the limits or cannot be decompressed."""
         if self.size_bytes > len(self._held):
             return None
-        return _whole(bytes(self._held), content_encoding, self._limits)
+        if not content_encoding:
+            return bytes(self._held)
+        found = inflate(bytes(self._held), content_encoding, _bound(self._limits))
+        return found if found is not None and len(found) <= self._limits.text_bytes else None
 
     def text(self, content_type: str, content_encoding: str) -> str | None:
         """Return the whole body decompressed and decoded; None where it is not text or beyond the limits."""
@@ -187,11 +195,6 @@ class Kept:
 def _bound(limits: NetLimits) -> int:
     """Return what a layer may hold: no encoding makes a text much larger, so more than this is none."""
     return min(limits.inflated_bytes, 2 * limits.text_bytes)
-
-
-def _whole(data: bytes, content_encoding: str, limits: NetLimits) -> bytes | None:
-    found = inflate(data, content_encoding, _bound(limits)) if content_encoding else data
-    return found if found is not None and len(found) <= limits.text_bytes else None
 
 
 def _nameless(folder: str) -> int:

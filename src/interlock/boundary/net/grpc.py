@@ -5,7 +5,7 @@ Source: the gRPC wire format over HTTP/2 (length-prefixed messages).
 
 import hashlib
 
-from interlock.boundary.net.inflating import decode, inflate
+from interlock.boundary.net.inflating import decode, inflate_sent
 from interlock.boundary.net.plan import NetLimits
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage
@@ -92,7 +92,7 @@ class Splitter:
         payload: bytes | None = data[_PREFIX_BYTES:]
         if data[0]:
             payload = (
-                inflate(data[_PREFIX_BYTES:], self._encoding, self._limits.inflated_bytes)
+                inflate_sent(data[_PREFIX_BYTES:], self._encoding, self._limits.inflated_bytes)
                 if self._encoding
                 else None
             )

@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 import zlib
 
-from interlock.boundary.net.inflating import inflate
+from interlock.boundary.net.inflating import inflate, inflate_sent
 
 MAX_BYTES = 8 * 1024 * 1024
 """A longer body is not looked at."""
@@ -50,7 +50,7 @@ def views_of(data: bytes, content_type: str, content_encoding: str = "") -> tupl
         return (), False
     budget = _Budget()
     if content_encoding:
-        found = inflate(data, content_encoding, INFLATED_BYTES)
+        found = inflate_sent(data, content_encoding, INFLATED_BYTES)
         if found is None:
             return (), False
         data = found
