@@ -14,6 +14,7 @@ from benchmarks.ground import REPOSITORY, default_parent, file_system
 from benchmarks.ledger import ledger
 from benchmarks.pause import pause
 from benchmarks.plan import Benchmark, Plan
+from benchmarks.policy_step import policy_step
 from benchmarks.project import project
 from benchmarks.proxy import proxy
 from benchmarks.rounds import load_now
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "pause": pause,
     "ledger": ledger,
     "proxy": proxy,
+    "policy": policy_step,
 }
 
 

@@ -54,19 +54,19 @@ def _answer_at_once() -> None:
 def main() -> int:
     """Run. Returns: Interlock's exit status."""
     import interlock.cli
-    from interlock.runtime import launch
+    from interlock.runtime import standing
 
     how, before, count, *words = sys.argv[1:]
     if how == "alone":
         _answer_at_once()
     else:
-        import_late = launch._import_the_rest
+        import_late = standing._import_the_rest
 
         def import_and_clock() -> None:
             import_late()
             _clock_requests(Clock(), int(before), int(count))
 
-        launch._import_the_rest = import_and_clock
+        standing._import_the_rest = import_and_clock
     status: int = interlock.cli.main(words)
     return status
 

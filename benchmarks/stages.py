@@ -76,8 +76,9 @@ def _measure(began_ns: int, command: list[str]) -> None:
     before_ns = time.monotonic_ns()
     import interlock.cli
     import interlock.cli.run
+    import interlock.runtime.launch
     from interlock import boundary
-    from interlock.runtime import folders, launch, policies
+    from interlock.runtime import folders, policies, standing
 
     imported_ns = time.monotonic_ns()
     clock = Clock()
@@ -87,14 +88,14 @@ def _measure(began_ns: int, command: list[str]) -> None:
     clock.wrap(boundary, "start", "boundary up")
     clock.wrap(boundary.Sandbox, "run", "command")
     clock.wrap(boundary.Sandbox, "close", "boundary down")
-    import_late = launch._import_the_rest
+    import_late = standing._import_the_rest
 
     def import_and_clock() -> None:
         import_late()
         _clock_late_stages(clock)
 
-    launch._import_the_rest = import_and_clock
-    clock.wrap(launch, "_import_the_rest", "imports while it mounts")
+    standing._import_the_rest = import_and_clock
+    clock.wrap(standing, "_import_the_rest", "imports while it mounts")
     status = interlock.cli.main(["run", "--", *command])
     if status:
         sys.exit(status)

@@ -5,12 +5,14 @@ policy and a trajectory are dictionaries (their shapes stand at the functions). 
 on generated input; where they differ, the case is kept in `tests/differential/corpus`.
 """
 
+import unicodedata
 from typing import Any
 
 from spec import network as net
 
 LEVELS = ["public", "internal", "secret", "critical"]
 WORD_CHARACTERS = set("-_./~+\\:@%$")
+HIDDEN = ["Mn", "Mc", "Me", "Cc", "Cf", "Cs", "Co", "Cn"]
 
 
 # --- globs: docs/policy.md, "Globs" ---
@@ -143,7 +145,11 @@ def plain(text: str) -> str:
 
 
 def in_word(char: str) -> bool:
-    return char.isalnum() or char in WORD_CHARACTERS
+    """Letters, digits, what joins them, and whatever is not seen: marks, control and format characters, lost bytes."""
+    if char.isspace():
+        return False
+    hidden = unicodedata.category(char) in HIDDEN or char == "\ufffd"
+    return char.isalnum() or char in WORD_CHARACTERS or hidden
 
 
 def says(text: str, value: str, heads: list[str]) -> bool:

@@ -58,11 +58,11 @@ class Fuse:
 @contextmanager
 def fused(fuse: Fuse) -> Iterator[None]:
     """Put the fuse around every changing call, of `os` and of staging's own system calls."""
-    from interlock.staging import merging, stepping
+    from interlock.staging import merging, renaming, stepping
 
     places: list[tuple[object, str]] = [*CHANGING]
-    places += [(module, name) for module in (stepping, syscalls) for name in STAGING_CHANGING]
-    places += [(merging, "syncfs")]
+    places += [(syscalls, name) for name in STAGING_CHANGING]
+    places += [(renaming, "renameat2"), (stepping, "syncfs"), (merging, "syncfs")]
     saved = [(owner, name, getattr(owner, name)) for owner, name in places]
 
     def wrap(call: Callable[..., object]) -> Callable[..., object]:
@@ -94,19 +94,31 @@ def kill() -> None:
 class Bench:
     """One staged tree whose host side is put back before each run."""
 
+    fewest = 20
+    """How many changes there are at least."""
+
     def __init__(self, base: str, kind: str) -> None:
-        self.tree = StagedTree.make(base, kind, lambda top: fill(top, links=False))
+        self.tree = self.made(base, kind)
         self.kept = f"{base}/kept"
         os.mkdir(self.kept)
-        copy_tree(self.tree.lower, self.kept)
-        self.tree.edit(twenty_effects if kind == "redirect" else plain_effects)
+        self.copy(self.tree.lower, self.kept)
+        self.tree.edit(self.effects(kind))
         self.before = self.look()
         self.changes = self.tree.changes()
-        assert len(self.changes) >= 20
+        assert len(self.changes) >= self.fewest
         self.merge()
         self.after = self.look()
         assert self.after != self.before
         self.reset()
+
+    def made(self, base: str, kind: str) -> StagedTree:
+        return StagedTree.make(base, kind, lambda top: fill(top, links=False))
+
+    def effects(self, kind: str) -> Callable[[str], None]:
+        return twenty_effects if kind == "redirect" else plain_effects
+
+    def copy(self, source: str, target: str) -> None:
+        copy_tree(source, target)
 
     def look(self) -> Snapshot:
         return snapshot(self.tree.lower, folder_times=True)
@@ -115,7 +127,7 @@ class Bench:
         shutil.rmtree(self.tree.lower)
         shutil.rmtree(self.tree.journal, ignore_errors=True)
         os.mkdir(self.tree.lower)
-        copy_tree(self.kept, self.tree.lower)
+        self.copy(self.kept, self.tree.lower)
 
     def merge(self) -> None:
         prepare(plan([self.tree.root], self.changes, self.changes), self.tree.journal)
@@ -131,11 +143,66 @@ class Bench:
             assert set(os.listdir(self.tree.journal)) <= {"outcome"}, where
 
 
+class LinkedBench(Bench):
+    """Host files with several names, changed through one which then went: only the overlay's index holds them.
+
+    The host's inodes stay the same from run to run, since the index knows the files by these.
+    """
+
+    fewest = 6
+
+    def made(self, base: str, kind: str) -> StagedTree:
+        return StagedTree.make(base, kind, linked_fill)
+
+    def effects(self, kind: str) -> Callable[[str], None]:
+        return linked_effects
+
+    def copy(self, source: str, target: str) -> None:
+        for folder, folders, files in os.walk(source):
+            inside = os.path.join(target, os.path.relpath(folder, source))
+            for name in folders:
+                os.mkdir(f"{inside}/{name}")
+            for name in files:
+                os.link(f"{folder}/{name}", f"{inside}/{name}", follow_symlinks=False)
+        for folder, _, _ in os.walk(source, topdown=False):
+            times = os.stat(folder)
+            os.utime(
+                os.path.join(target, os.path.relpath(folder, source)),
+                ns=(times.st_atime_ns, times.st_mtime_ns),
+            )
+
+
 @pytest.fixture
 def scratch() -> Iterator[str]:
     base = tempfile.mkdtemp(prefix="il-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
     yield base
     shutil.rmtree(base)
+
+
+def linked_fill(top: str) -> None:
+    for folder in ("a", "b", "c"):
+        os.mkdir(f"{top}/{folder}")
+    for name in ("one", "two"):
+        put(f"{top}/a/{name}", "old", "x")
+        for folder in ("b", "c"):
+            os.link(f"{top}/a/{name}", f"{top}/{folder}/{name}")
+    os.symlink("one", f"{top}/a/link")
+    os.link(f"{top}/a/link", f"{top}/b/link", follow_symlinks=False)
+
+
+def linked_effects(top: str) -> None:
+    put(f"{top}/a/one", " and more", "a")
+    os.unlink(f"{top}/a/one")
+    os.chmod(f"{top}/b/two", 0o600)
+    os.unlink(f"{top}/b/two")
+    os.utime(f"{top}/a/link", ns=(7, 7), follow_symlinks=False)
+    os.unlink(f"{top}/a/link")
+
+
+def put(path: str, text: str, mode: str) -> None:
+    with open(path, mode, encoding="ascii") as file:
+        file.write(text)
+    os.utime(path, ns=(5, 5))
 
 
 def count_points(bench: Bench) -> int:
@@ -146,9 +213,9 @@ def count_points(bench: Bench) -> int:
     return fuse.count
 
 
-@pytest.mark.parametrize("kind", ["redirect", "plain"])
+@pytest.mark.parametrize("kind", ["redirect", "plain", "index"])
 def test_a_crash_at_every_changing_call_recovers_to_before_or_after(scratch: str, kind: str) -> None:
-    bench = Bench(scratch, kind)
+    bench = (LinkedBench if kind == "index" else Bench)(scratch, kind)
     points = count_points(bench)
     outcomes = {"finished": 0, "rolled-back": 0, "none": 0}
     for at in range(1, points + 1):
@@ -235,7 +302,7 @@ def test_the_intent_is_durable_before_the_first_visible_change(scratch: str) -> 
     synced: list[str] = []
     first_visible: list[bool] = []
     real_fsync, real_rename = os.fsync, os.rename
-    from interlock.staging import stepping
+    from interlock.staging import renaming
 
     real_renameat2 = syscalls.renameat2
 
@@ -252,7 +319,7 @@ def test_the_intent_is_durable_before_the_first_visible_change(scratch: str) -> 
 
     patch = pytest.MonkeyPatch()
     patch.setattr(os, "fsync", fsync)
-    patch.setattr(stepping, "renameat2", renameat2)
+    patch.setattr(renaming, "renameat2", renameat2)
     try:
         bench.merge()
     finally:

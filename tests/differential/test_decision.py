@@ -73,7 +73,10 @@ sensitive = st.fixed_dictionaries(
     {"root": glob_roots, "glob": st.sampled_from(GLOBS), "level": st.integers(0, 3)}
 )
 separators = st.sampled_from(
-    [" ", " ", " ", " ", " ", "  ", "\n", ", ", ". ", "/", ": ", "-", " @", " ./", " ~/", "`", "'", "."]
+    [
+        *(" ", " ", " ", " ", " ", "  ", "\n", ", ", ". ", "/", ": ", "-", " @", " ./", " ~/", "`", "'", "."),
+        *("\u200b", "\u0301", "\x00", "\ufffd", "\u200f "),
+    ]
 )
 
 

@@ -18,8 +18,8 @@ from tests.integration.conftest import ORDINARY, Cli, _interpreter
 _LOADED = (
     "cedarpy", "interlock.cli", "interlock.cli.apply", "interlock.cli.recover", "interlock.cli.run",
     "interlock.cli.runs", "interlock.cli.verify", "interlock.oracle", "interlock.runtime.cleaning",
-    "interlock.runtime.history", "interlock.runtime.keys", "interlock.runtime.launch",
-    "interlock.runtime.performer", "interlock.runtime.reads", "interlock.runtime.recovering",
+    "interlock.runtime.history", "interlock.runtime.keys", "interlock.runtime.launch", "interlock.runtime.standing",
+    "interlock.runtime.performer", "interlock.runtime.reads", "interlock.runtime.recovering", "interlock.runtime.watching",
     "interlock.staging.layers", "interlock.staging.listing", "interlock.staging.merging",
     "interlock.staging.planning",
 )  # fmt: skip

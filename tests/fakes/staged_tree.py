@@ -107,6 +107,8 @@ class StagedTree:
         """Make the folders, and fill the lower one; `host`, one that is there already and stays as it is."""
         tree = cls(base=base, kind=kind, host=host)
         os.chmod(base, 0o755)
+        if kind == "user":
+            os.chown(base, 1000, 1000)  # a run's own folder: its reader keeps a book of loans there
         for name in ("lower", "upper", "work", "merged", "run"):
             if name == "lower" and host:
                 continue
@@ -142,6 +144,7 @@ class StagedTree:
             upper=self.upper,
             mode=Staging.COPY if self.kind == "copy" else Staging.OVERLAY,
             xattr_prefix="user.overlay." if self.kind == "user" else "trusted.overlay.",
+            index="" if self.kind in ("user", "copy") else f"{self.base}/work/index",
         )
 
     def edit(self, work: Callable[[str], T]) -> T:

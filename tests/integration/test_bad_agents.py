@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -191,3 +192,59 @@ def test_a_static_program_inside_the_workspace_runs(cli: Cli) -> None:
     cli.own()
     assert cli("run", *STRICT, "--", "./agent").returncode == 7
     assert cli.has("made")
+
+
+@pytest.mark.slow
+def test_an_agent_that_ignores_sigterm_is_ended_by_stop_and_its_work_is_held(cli: Cli) -> None:
+    script = "trap '' TERM HUP INT; echo up > made; echo up; while :; do sleep 0.05; done"
+    with subprocess.Popen(
+        cli.words("run", *STRICT, "--", "sh", "-c", script),
+        cwd=cli.workspace,
+        env=cli.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **cli.identity(),
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"up\n"
+        assert cli("stop", "last").returncode == 0
+        assert running.wait(30) == 3
+    assert not cli.has("made")
+    assert cli("apply", "last").returncode == 0
+    assert cli.get("made") == "up\n"
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_a_state_folder_filled_with_many_files_until_the_disk_is_full_loses_nothing(cli: Cli) -> None:
+    if cli.uid:
+        pytest.skip("not run: mounting needs root")
+    agent = os.path.join(cli.home, ".agent")
+    os.makedirs(agent)
+    os.makedirs(cli.state)
+    with open(f"{agent}/settings", "w", encoding="utf-8") as file:
+        file.write("old\n")
+    given = policy(cli, 'state: ["~/.agent"]\n')
+    script = "i=0; while head -c 40000 /dev/zero > ~/.agent/log$i; do i=$((i+1)); done 2>/dev/null; echo full; exit 0"
+    words = shlex.join(cli.words("run", *STRICT, *given, "--", "sh", "-c", script))
+    done = subprocess.run(
+        [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            f"mount -t tmpfs -o size=3m none {cli.state} && {words}; echo status $?",
+        ],
+        cwd=cli.workspace,
+        env=cli.environment(),
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.stdout.startswith("full\n"), done.stderr
+    assert "Traceback" not in done.stderr
+    names = os.listdir(agent)
+    merged = len(names) > 1
+    assert "status 0" in done.stdout if merged else "status 0" not in done.stdout, (done.stdout, done.stderr)
+    with open(f"{agent}/settings", encoding="utf-8") as file:
+        assert file.read() == "old\n"
+    assert not any(name.startswith(".interlock-") for name in names)

@@ -48,8 +48,34 @@ def test_a_refused_workflow_is_in_no_branch_either(repository: Cli) -> None:
     assert git(cli, "rev-parse", "HEAD") == before
     assert CI not in git(cli, "log", "--all", "--name-only", "--format=")
     git(cli, "fsck", "--strict")
-    assert "app.py" in git(cli, "diff", "--name-only", "HEAD")
+    # What Git would commit next is what was there: the index fell with its branch.
+    assert git(cli, "status", "--porcelain") == " M app.py\n"
     assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_a_refused_file_is_not_staged_for_the_next_commit_either(repository: Cli) -> None:
+    cli = repository
+    cli.put("docs.md", "old\n")
+    git(cli, "add", "-A")
+    git(cli, "commit", "-qm", "docs")
+    done = cli.sh(
+        f"mkdir -p .github/workflows; echo evil > {CI}; echo new > app.py; git rm -q docs.md; git add -A",
+        *STRICT,
+        "--task",
+        "Make app.py new.",
+    )
+    assert done.returncode == 6, done.stderr
+    assert git(cli, "status", "--porcelain") == " M app.py\n D docs.md\n"
+    git(cli, "commit", "-qam", "next")
+    assert CI not in git(cli, "log", "--all", "--name-only", "--format=")
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_what_was_only_staged_is_staged_afterwards(repository: Cli) -> None:
+    cli = repository
+    done = cli.sh("echo new > app.py; echo more > more.txt; git add -A; echo later > later.txt", *STRICT)
+    assert done.returncode == 0, done.stderr
+    assert git(cli, "status", "--porcelain") == "M  app.py\nA  more.txt\n?? later.txt\n"
 
 
 @pytest.mark.slow

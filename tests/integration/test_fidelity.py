@@ -122,6 +122,17 @@ def test_run_and_accept_equals_the_bare_program_often(cli: Cli) -> None:
     _check(cli, int(os.environ.get("INTERLOCK_EXAMPLES", "60")))
 
 
+def test_what_was_changed_through_a_name_that_then_went_shows_at_the_others(cli: Cli) -> None:
+    if cli.uid != 0 or RSYNC is None:
+        pytest.skip("not run: an ordinary user's overlay parts hard links, and rsync is needed")
+    wanted = [
+        Edit(kind="xattr", first=22, second=24, third=52),
+        Edit(kind="folder-to-symlink", first=50, second=19, third=50),
+        Edit(kind="exchange-folders", first=24, second=19, third=33),
+    ]
+    held_to_account(cli, wanted, hold=True, staging="overlay")
+
+
 def test_what_the_command_itself_moved_away_is_no_edit_of_the_host(cli: Cli) -> None:
     cli.put("folder/x", "1\n")
     cli.put("file", "2\n")

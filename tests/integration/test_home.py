@@ -41,6 +41,23 @@ def test_a_file_that_the_task_names_is_changed_and_the_rest_of_home_is_thrown_aw
     assert read(cli, ".bashrc") == "old\n"
 
 
+def test_what_nothing_keeps_of_home_is_told(cli: Cli) -> None:
+    write(cli, "letter.txt", "dear\n")
+    script = (
+        "cd; mkdir -p docs .cache/x; echo a > docs/report.md; echo b >> letter.txt; echo c > .cache/x/y; "
+        "echo done > project/made"
+    )
+    done = cli.sh(script)
+    assert (done.returncode, cli.get("made"), read(cli, "letter.txt")) == (0, "done\n", "dear\n")
+    assert b"2 files that it wrote in HOME are not kept: interlock show " in done.stderr
+    assert "not kept  2 in HOME: ~/docs/report.md, ~/letter.txt\n" in cli("show", "last").stdout.decode()
+    story = cli.story()
+    assert (story["thrown_away"], story["thrown"]) == (2, ["docs/report.md", "letter.txt"])
+    assert cli.verdict("last", "--replay") == "complete"
+    assert cli.outcome(cli.sh(script, "--json"))["thrown_away"] == 2
+    assert cli.sh("echo again > made").stderr == b""
+
+
 def test_what_the_task_does_not_name_is_refused(cli: Cli) -> None:
     write(cli, ".bashrc", "old\n")
     done = cli.sh(

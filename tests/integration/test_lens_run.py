@@ -190,3 +190,13 @@ def test_a_model_server_that_breaks_off_ends_the_agent_cleanly(cli: Cli, models:
     fates = [(item["operation"], item["fate"]) for item in cli.story()["effects"]]
     assert fates == [("net.model", "sent"), ("net.model", "unknown"), ("file.create", "committed")]
     assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_a_model_server_that_is_not_there_is_told_to_the_agent(cli: Cli, models: list[Model]) -> None:
+    model = Model([])
+    model.close()
+    done = run_agent(cli, model)
+    assert done.returncode == 1
+    assert b"HTTP Error 502" in done.stderr.splitlines()[-1]
+    assert [(item["operation"], item["fate"]) for item in cli.story()["effects"]] == [("net.model", "failed")]
+    assert cli.verdict("last", "--replay") == "complete"

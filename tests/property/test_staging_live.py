@@ -38,7 +38,7 @@ def listed(root: StagedRoot) -> list[FileChange]:
 @given(edits=edits)
 def test_put_back_makes_the_view_what_the_host_has(kind: str, edits: list[Edit]) -> None:
     with scratch() as base:
-        tree = StagedTree.make(base, kind, lambda top: fill(top, links=kind == "copy"))
+        tree = StagedTree.make(base, kind, lambda top: fill(top, links=kind in ("copy", "index")))
 
         def live(top: str) -> tuple[list[FileChange], tuple[object, ...], Snapshot, Snapshot]:
             before = snapshot(top, folder_times=True, links=False)
@@ -108,7 +108,7 @@ def test_a_commit_under_the_living_agent_changes_nothing_that_it_sees(
     kind: str, first: list[Edit], second: list[Edit]
 ) -> None:
     with scratch() as base:
-        tree = StagedTree.make(base, kind, lambda top: fill(top, links=kind == "copy"))
+        tree = StagedTree.make(base, kind, lambda top: fill(top, links=kind in ("copy", "index")))
 
         def live(top: str) -> Snapshot:
             make(top, first)

@@ -372,10 +372,11 @@ class Story(RuleBasedStateMachine):
         """Say whether somebody did something on the host where a change is said to be a conflict."""
         sides = [change.place] if change.source is None else [change.place, change.source]
         paths = [os.fsdecode(path_bytes(place.path)) for place in sides]
-        if self.kind == "copy" and change.kind is ChangeKind.CREATE:
-            return bool(
-                changed
-            )  # it, or a folder above it, was moved by the agent, or removed by the host: by times
+        halves = (ChangeKind.CREATE, ChangeKind.DELETE, ChangeKind.REPLACE)
+        if self.kind == "copy" and change.kind in halves:
+            # by times: it, or a folder above it, was moved by the agent, or removed by the host; or it is what
+            # such a move left
+            return bool(changed)
         if change.host_edit is HostEdit.UNCERTAIN:
             paths += [path.rpartition("/")[0] for path in paths]  # in a folder that was made anew
         return any(not a or _related(a, b) for a in paths for b in changed)

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from interlock.boundary.sandbox import cores_leave
+from interlock.boundary.starting import cores_leave
 
 
 @pytest.mark.parametrize(

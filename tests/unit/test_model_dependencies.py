@@ -1,5 +1,7 @@
 """Which changes need which others: a pure question, answered without a file system."""
 
+from dataclasses import replace
+
 from interlock.model.dependencies import PathMap, requirements
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.places import Place
@@ -45,6 +47,12 @@ def test_a_place_must_be_free_first() -> None:
 
 def test_folders_that_change_places_need_each_other() -> None:
     assert requirements([rename("b", "a"), rename("a", "b")]) == ((1,), (0,))
+
+
+def test_a_change_stands_with_what_its_listing_names() -> None:
+    index = replace(modify(".git/index"), needs=(".git/HEAD", "new.txt", "gone", ".git/index"))
+    changes = [index, create("new.txt"), create("gone", root="other"), create("other.txt")]
+    assert requirements(changes) == ((1,), (), (), ())
 
 
 def test_a_folder_is_removed_only_after_what_moved_out_of_it() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.fakes.few_and_many import few_and_many
 
 from interlock.policy import matching
-from interlock.policy.matching import holds_any, tokens_of
+from interlock.policy.matching import find_token, holds_any, tokens_of
 
 TOKENS = ["secret1", "a/b-secret", "x:y-secret", "key=secret", "sécret_ß", "secret1secret1", ".secret2:"]
 pieces = st.sampled_from(
@@ -44,3 +44,21 @@ def test_the_fast_search_finds_what_the_plain_one_does(text: str, wanted: frozen
 )
 def test_words_without_an_end_and_many_near_misses(text: str, held: bool) -> None:
     assert holds_any(text, frozenset({"secret1"})) is held
+
+
+@pytest.mark.parametrize(
+    "beside", ["\u200b", "\u200f", "\u202e", "\u0301", "\ufe0f", "\x00", "\x7f", "\ufffd", "\ue000"]
+)
+def test_what_is_not_seen_belongs_to_the_word_beside_it(beside: str) -> None:
+    assert find_token(f"mend Makefile{beside}", "Makefile") is None
+    assert find_token(f"mend {beside}Makefile", "Makefile") is None
+    assert find_token(f"{beside} mend Makefile, {beside}", "Makefile") == (7, 15)
+
+
+@pytest.mark.parametrize("beside", ["\u00a0", "\u2028", "\x85", "\x1f", "\u3000", "\u201c", "\u2014"])
+def test_spaces_and_marks_that_are_seen_end_a_word(beside: str) -> None:
+    assert find_token(f"mend{beside}Makefile{beside}", "Makefile") == (5, 13)
+
+
+def test_a_word_inside_of_a_letter_that_becomes_two_is_not_one() -> None:
+    assert find_token("\u0130x", "x") is None

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.few_and_many import few_and_many
 
-from interlock.policy.naming import MAX_MENTIONS, canonical_host, find_named, mentions, names_url, span_names
+from interlock.policy import naming
+from interlock.policy.naming import canonical_host, find_named, names_host, names_url, span_names
 
 HOST = "docs.example.com"
 
@@ -95,7 +96,7 @@ def test_a_text_only_seems_to_name_a_host(text: str) -> None:
     "text", ["run setup.py", "edit README.md", "main.rs:12", "see install.sh", "user.name", "deploy.sh/x"]
 )
 def test_a_file_is_no_host(text: str) -> None:
-    assert mentions(text) == {}
+    assert not any(naming._in_word(word, 0) for word in text.split())
 
 
 def test_a_file_like_name_is_a_host_with_its_scheme() -> None:
@@ -184,14 +185,37 @@ def test_a_long_text_is_read_in_one_pass() -> None:
         "(" * 500_000 + "a.test",
         "a@" * 250_000,
     ):
-        mentions(text)
+        for host in ("a.test", "[2001:db8::1]"):
+            find_named(text, "host", host)
     assert find_named("x " * 250_000 + "a.test", "host", "a.test")
 
 
-def test_what_a_text_names_is_bounded() -> None:
-    text = "a.test " * (MAX_MENTIONS + 10) + "b.test"
-    assert len(mentions(text)["a.test"]) == MAX_MENTIONS
-    assert find_named(text, "host", "b.test") is None
+def test_a_name_is_found_however_many_others_there_are() -> None:
+    text = "a.test xb.test " * 50_000 + "b.test"
+    assert find_named(text, "host", "b.test") == (len(text) - 6, len(text))
+
+
+@few_and_many(
+    200,
+    1500,
+    st.lists(
+        st.sampled_from(["bücher.example", "XN--BCHER-KVA.example", "ſ.example", "İ", "K.example", "“", " ", "/", "://", "https://", "x.", "."]),
+        max_size=8,
+    ).map("".join),
+    derandomize=True,
+)  # fmt: skip
+def test_looking_for_one_name_finds_what_reading_every_word_does(text: str) -> None:
+    for value in (
+        "xn--bcher-kva.example",
+        "k.example",
+        "example",
+        "x.bücher.example",
+        "x.xn--bcher-kva.example",
+    ):
+        words = ((word.group(), word.start()) for word in naming._WORD.finditer(text))
+        named = [mention for word, place in words for mention in naming._in_word(word, place)]
+        spans = [(each.start, each.end) for each in named if names_host(each, value)]
+        assert find_named(text, "host", value) == (spans[0] if spans else None)
 
 
 pieces = st.sampled_from(
@@ -215,7 +239,7 @@ def test_what_is_found_checks_again_and_a_moved_span_does_not(text: str) -> None
 
 
 def test_a_mutated_mention_names_no_url() -> None:
-    (mention,) = mentions("https://a.test/x")["a.test"]
+    (mention,) = naming._in_word("https://a.test/x", 0)
     value = "https://a.test/x"
     assert names_url(mention, value)
     for other in (

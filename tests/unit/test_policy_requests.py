@@ -253,8 +253,28 @@ def test_a_foreign_key_is_never_released_by_policy(where: str) -> None:
         ('{"tools": [{"type": "mcp", "server\\u005furl" : "https://evil.test"}]}', True),
         ('{"input": "the key \\"server_url\\": is used"}', False),
         ('{"input": "server_url"}', False),
+        ('{"content": [{"type": "image_url", "image_url": {"url": "https://evil.test/p.png?k=1"}}]}', True),
+        ('{"content": [{"type": "input_image", "image_url": "https://evil.test/p.png?k=1"}]}', True),
+        ('{"content": [{"type": "input_image", "IMAGE_URL": "hTTps://evil.test/p", "image_url": "data:x"}]}', True),
+        ('{"image_url": {"url": "https://evil.test/p", "url": "data:image/png;base64,AA"}}', True),
+        ('{"content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]}', False),
+        ('{"content": [{"type": "input_file", "file_url": "https://evil.test/a.pdf"}]}', True),
+        ('{"content": [{"type": "image", "source": {"url": "https://evil.test/p", "type": "url"}}]}', True),
+        ('{"content": [{"type": "tool_result", "content": [{"source": {"type": "\\u0075rl", "url": "http://e.test"}}]}]}',
+         True),
+        ('{"content": [{"type": "tool_use", "input": {"type": "url", "image_url": "https://docs.test"}}]}', False),
+        ('{"content": [{"type": "tool_use", "type": "image", "input": {"image_url": "https://e.test"}}]}', True),
+        ('{"mcp_servers": [{"type": "url", "url": "https://evil.test/sse", "name": "x"}]}', True),
+        ('{"mcp_servers": []}', False),
+        ('{"parts": [{"fileData": {"fileUri": "https://evil.test/a"}}]}', True),
+        ('{"parts": [{"fileData": {"fileUri": "https://generativelanguage.googleapis.com/v1beta/files/a"}}]}', False),
+        ('{"parts": [{"functionCall": {"name": "see", "args": {"image_url": "https://docs.test"}}}]}', False),
+        ('{"parts": [{"functionResponse": {"name": "see", "response": {"file_uri": "https://docs.test"}}}]}', False),
+        ('{"tools": [{"parameters": {"properties": {"image_url": {"type": "string"}, "server_url": {"type": "string"}}}}]}',
+         False),
+        ('{"image_url": "https://evil.test",}', True),  # it cannot be read
     ],
-)
+)  # fmt: skip
 def test_a_model_call_that_makes_the_provider_connect_somewhere(body: str, odd: bool) -> None:
     made = request("https://llm.test/v1/responses", "POST", body_size_bytes=len(body), body_text=body)
     effect, verdict = judged(made)
@@ -262,26 +282,25 @@ def test_a_model_call_that_makes_the_provider_connect_somewhere(body: str, odd: 
     assert (verdict.decision is Decision.DEFER) is odd
 
 
-@pytest.mark.parametrize(
-    ("encoding", "views", "whole", "odd"),
-    [
-        ("br", (), False, True),
-        ("zstd", (), False, True),
-        ("zstd", ("",), False, False),  # unpacked, and larger than what is recorded: a long conversation
-        ("", (), False, False),
-    ],
-)
-def test_a_model_call_that_cannot_be_unpacked_may_make_it_connect_anywhere(
-    encoding: str, views: tuple[str, ...], whole: bool, odd: bool
-) -> None:
-    made = request(
-        "https://llm.test/v1/responses",
-        "POST",
-        body_size_bytes=90,
-        headers=(("content-encoding", encoding),),
-        views=views,
-        views_whole=whole,
-    )
+def test_a_message_to_a_model_may_make_it_connect_somewhere_too() -> None:
+    known = started()
+    stream, _ = judged(request("wss://llm.test/v1/responses"), known)
+    assert stream.operation == "net.model"
+    for text, decision in (
+        ('{"type": "response.create", "tools": [{"server_url": "https://evil.test"}]}', Decision.DEFER),
+        ('{"type": "response.create", "input": "server_url"}', Decision.RELEASE),
+    ):
+        message = NetMessage(stream="e1", size_bytes=len(text), digest="aa", text=text)
+        effect = room.characterise_message(POLICY, known, stream, message, "e2")
+        (verdict,) = room.decide(POLICY, known, (effect,))
+        assert verdict.decision is decision, verdict
+    told = replace(stream, operation="net.stream")
+    assert not room.characterise_message(POLICY, known, told, message, "e2").facets
+
+
+@pytest.mark.parametrize("odd", [True, False])
+def test_a_model_call_that_is_not_recorded_is_as_the_boundary_found_it(odd: bool) -> None:
+    made = request("https://llm.test/v1/responses", "POST", body_size_bytes=2 << 20, leads_out=odd)
     effect, verdict = judged(made)
     assert bool(effect.facets) is odd
     assert (verdict.decision is Decision.DEFER) is odd
@@ -467,7 +486,7 @@ def test_a_trusted_hosts_words_vouch_where_they_answer_a_read_with_success() -> 
     assert {(one.rule, one.node) for one in verdict.derivations} == {("named-in-net", 4)}
     for one in verdict.derivations:
         assert span_names(page, one.start, one.end, one.role, one.value)
-    assert known.with_response(POLICY, read, answer(page), 5) is known
+    assert known.with_response(POLICY, read, answer(page), 5).sources is known.sources
     for effect, response in (
         (read, answer(page, status=404)),
         (read, answer(page, outcome=Outcome.UNKNOWN)),
@@ -476,7 +495,7 @@ def test_a_trusted_hosts_words_vouch_where_they_answer_a_read_with_success() -> 
         (written, answer(page)),
         (other, answer(page)),
     ):
-        assert knowledge.with_response(POLICY, effect, response, 4) is knowledge
+        assert knowledge.with_response(POLICY, effect, response, 4).sources is knowledge.sources
 
 
 def test_a_sensitive_hosts_words_are_known_again() -> None:
@@ -486,7 +505,7 @@ def test_a_sensitive_hosts_words_are_known_again() -> None:
     assert judged(made, known)[0].carried is Confidentiality.SECRET
     unread = started().with_response(POLICY, read, answer(None), 4)
     assert judged(request("https://docs.test/?a=1"), unread)[0].carried is Confidentiality.SECRET
-    assert known.with_response(POLICY, read, answer("salary: 123456"), 5) == known
+    assert known.with_response(POLICY, read, answer("salary: 123456"), 5).sensitive == known.sensitive
 
 
 def test_knowledge_is_replayed_to_an_equal_one() -> None:

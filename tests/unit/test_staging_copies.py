@@ -94,3 +94,51 @@ def test_an_old_folder_that_the_host_moves_where_the_agent_made_one_loses_nothin
     assert [
         one.place.path for one in changes if one.kind is ChangeKind.DELETE and one.host_edit is None
     ] == []
+
+
+def test_a_move_that_is_in_doubt_never_leaves_its_removal_alone(scratch: str) -> None:
+    """With `--on-conflict theirs` the new place is refused; the old one must not go without it."""
+
+    def agent(top: str) -> None:
+        os.rename(f"{top}/old", f"{top}/new")
+        os.unlink(f"{top}/beside/f")
+
+    tree, changes = listed(scratch, agent, lambda top: os.mkdir(f"{top}/of the host"))
+    before = snapshot(tree.lower)
+    tree.merge([one for one in changes if one.host_edit is None])
+    assert {"old", "old/x", "old/sub/deep/z"} <= snapshot(tree.lower).keys()
+    assert snapshot(tree.lower) == before
+
+
+def test_a_moved_file_that_is_in_doubt_never_leaves_its_removal_alone(scratch: str) -> None:
+    def agent(top: str) -> None:
+        os.rename(f"{top}/old/x", f"{top}/moved")
+
+    tree, changes = listed(scratch, agent, lambda top: os.mkdir(f"{top}/of the host"))
+    assert [one.kind for one in changes if one.host_edit is None] == []
+    tree.merge(changes)
+    assert "moved" in snapshot(tree.lower)
+
+
+def test_a_removal_is_no_conflict_where_nothing_is_in_doubt(scratch: str) -> None:
+    def agent(top: str) -> None:
+        os.unlink(f"{top}/old/x")
+        os.rename(f"{top}/old/sub", f"{top}/old/new")
+
+    _tree, changes = listed(scratch, agent, lambda top: os.unlink(f"{top}/beside/f"))
+    assert {one.place.path for one in changes if one.kind is ChangeKind.DELETE and one.host_edit is None} == {
+        "old/x",
+        "old/sub",
+    }
+
+
+def test_a_move_that_is_in_doubt_leaves_no_file_alone_in_the_old_place(scratch: str) -> None:
+    def agent(top: str) -> None:
+        os.rename(f"{top}/old", f"{top}/new")
+        with open(f"{top}/old", "w", encoding="ascii") as file:
+            file.write("a file by now")
+
+    tree, changes = listed(scratch, agent, lambda top: os.mkdir(f"{top}/of the host"))
+    before = snapshot(tree.lower)
+    tree.merge([one for one in changes if one.host_edit is None])
+    assert snapshot(tree.lower) == before

@@ -22,6 +22,26 @@ def kept(*changes: FileChange, counts: set[str]) -> list[str]:
     return [one.place.path for one in only_kept(iter(changes), counts.__contains__)]
 
 
+def test_what_is_left_out_with_content_is_told() -> None:
+    told: list[str] = []
+    changes = (
+        change(ChangeKind.CREATE, "a", folder=True),
+        change(ChangeKind.CREATE, "a/mine"),
+        change(ChangeKind.CREATE, "a/other"),
+        change(ChangeKind.MODIFY, "b"),
+        change(ChangeKind.DELETE, "c"),
+        change(ChangeKind.ATTRIBUTES, "d"),
+        change(ChangeKind.REPLACE, "e", folder=True),
+        change(ChangeKind.CREATE, "e/f"),
+        change(ChangeKind.CREATE, "g", folder=True),
+    )
+    assert [one.place.path for one in only_kept(iter(changes), {"a/mine"}.__contains__, told.append)] == [
+        "a",
+        "a/mine",
+    ]
+    assert told == ["a/other", "b", "e/f"]
+
+
 def test_new_folders_come_along_only_where_they_hold_what_counts() -> None:
     found = kept(
         change(ChangeKind.CREATE, "a", folder=True),

@@ -370,6 +370,19 @@ def test_a_case_only_rename(scratch: str) -> None:
     assert not {"f0", "a"} & set(os.listdir(tree.lower))
 
 
+def test_a_folder_keeps_the_time_that_it_got_below_one_that_moved_into_a_new_folder(scratch: str) -> None:
+    tree = StagedTree.make(scratch, "redirect", lambda top: os.makedirs(f"{top}/old/in/deep"))
+
+    def work(top: str) -> None:
+        os.makedirs(f"{top}/new/folder")
+        os.rename(f"{top}/old", f"{top}/new/folder/moved")
+        os.utime(f"{top}/new/folder/moved/in/deep", ns=(5, 5))
+
+    tree.edit(work)
+    tree.merge()
+    assert os.stat(f"{tree.lower}/new/folder/moved/in/deep").st_mtime_ns == 5
+
+
 def test_folders_that_change_places(scratch: str) -> None:
     def swap(top: str) -> None:
         os.rename(f"{top}/a", f"{top}/t")

@@ -6,6 +6,7 @@ Run `python -m tests.vectors.make_vectors`; the files are deterministic and comm
 import json
 import os
 
+from tests.vectors.cases_derivation import derived
 from tests.vectors.cases_meaning import archives, shapes
 from tests.vectors.cases_record import intact, payloads, record
 from tests.vectors.cases_replay import replayed
@@ -28,6 +29,7 @@ def vectors() -> list[Vector]:
         *shapes(),
         *archives(base),
         *replayed(),
+        *derived(),
     ]
     names = [vector.name for vector in made]
     assert len(names) == len(set(names)), "vector names repeat"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from interlock.bench.attack_calls import Judge, read_catalogue
 from interlock.bench.folding import Folding, Judged
+from interlock.bench.made_with import commit, digests, source_digest
 from interlock.bench.recorded import RecordedCall, RecordedRun, read_runs, structured
 from interlock.bench.spread import spread
 from interlock.model.errors import InputError
@@ -162,6 +163,12 @@ def replayed(
     parts = [found[start : start + 20] for start in range(0, len(found), 20)]
     works = [Work(runs=part, attacks=tuple(attacks[run.id] for run in part), roles=texts) for part in parts]
     return tuple(one for part in spread(replay, works, jobs=jobs, told=told) for one in part)
+
+
+def made_with(seen: Iterable[RunSeen], roles: Path | None) -> dict[str, object]:
+    """Return what the product and the role files are. Raises: InputError."""
+    texts = {suite: _roles_of(suite, roles) for suite in {one.run.suite for one in seen}}
+    return {"commit": commit(), "source": source_digest(), "roles": digests(texts)}
 
 
 def _roles_of(suite: str, roles: Path | None) -> str:

@@ -17,20 +17,21 @@ class Agent(StrEnum):
     """How the agent behaves.
 
     `faithful` does the user's task only; `obedient` does what it reads too; `hijack` does the user's own call with the
-    attacker's value; `stubborn` is obedient and tries again what was refused.
+    attacker's value; `stubborn` is obedient and tries again what was refused; `model` is a language model.
     """
 
     FAITHFUL = "faithful"
     OBEDIENT = "obedient"
     HIJACK = "hijack"
     STUBBORN = "stubborn"
+    MODEL = "model"
 
 
 class Timing(StrEnum):
     """When the agent obeys: at the first sight of the goal, or at the task's end."""
 
     FIRST = "first"
-    LATE = "late"
+    END = "end"
 
 
 def canonical(value: Json) -> str:

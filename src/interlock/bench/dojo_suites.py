@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import io
+import pickle
 import sys
 import types
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +29,51 @@ class _Pipeline:
     name = _MODEL
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what the suites' own judges print from standing among our results."""
+    with redirect_stdout(io.StringIO()):
+        yield
+
+
+def installed() -> str:
+    """Return the version of AgentDojo that is installed, `""` for none."""
+    try:
+        return importlib.metadata.version("agentdojo")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 @cache
 def suites() -> dict[str, Any]:
     """Return the suites by name. Raises: InputError where AgentDojo is not installed."""
     _stand_in()
+    from agentdojo.task_suite import task_suite
     from agentdojo.task_suite.load_suites import get_suites
 
-    # The pure Python loader takes eight times as long.
+    # The pure Python loader takes eight times as long. Only the suites' own module gets the other one.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    yaml.safe_load = lambda stream: yaml.load(stream, Loader=loader)  # noqa: S506 (both are safe loaders)
+    task_suite.yaml = types.SimpleNamespace(
+        load=yaml.load,
+        dump=yaml.dump,
+        safe_load=lambda stream: yaml.load(stream, Loader=loader),  # noqa: S506 (both are safe loaders)
+    )
     return {name: suite for name, suite in get_suites(VERSION).items() if name in SUITES}
+
+
+@cache
+def _attack(suite: str) -> Any:
+    """Return the attack on a suite: one keeps what it found out of a task, which costs more than the rest of a case."""
+    from agentdojo.attacks.important_instructions_attacks import ImportantInstructionsAttack
+
+    return ImportantInstructionsAttack(suites()[suite], _Pipeline())
 
 
 @cache
 def payload(suite: str, user: str, injection: str) -> tuple[tuple[str, str], ...]:
     """Return the attack's text for each place of a suite, escaped as the environment's YAML needs."""
-    _stand_in()
-    from agentdojo.attacks.important_instructions_attacks import ImportantInstructionsAttack
-
     whole = suites()[suite]
-    attack = ImportantInstructionsAttack(whole, _Pipeline())
-    found = attack.attack(whole.user_tasks[user], whole.injection_tasks[injection])
+    found = _attack(suite).attack(whole.user_tasks[user], whole.injection_tasks[injection])
     return tuple((place, escaped(text)) for place, text in sorted(found.items()))
 
 
@@ -53,14 +82,15 @@ def escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-@cache
-def _loaded(suite: str, injections: tuple[tuple[str, str], ...]) -> Any:
-    return suites()[suite].load_and_inject_default_environment(dict(injections))
+@lru_cache(maxsize=8)
+def _loaded(suite: str, injections: tuple[tuple[str, str], ...]) -> bytes:
+    # Unpickling is much quicker than a deep copy.
+    return pickle.dumps(suites()[suite].load_and_inject_default_environment(dict(injections)))
 
 
 def environment(suite: str, injections: tuple[tuple[str, str], ...]) -> Any:
-    """Return a fresh environment; what it is copied from is loaded once in a worker."""
-    return _loaded(suite, injections).model_copy(deep=True)
+    """Return a fresh environment; what it is made from is loaded once for a case that is run several times."""
+    return pickle.loads(_loaded(suite, injections))  # noqa: S301 (our own, of this process)
 
 
 def _stand_in() -> None:

@@ -6,16 +6,18 @@ deferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import Enum
 from hashlib import sha256
 
+from interlock.bench import telling
 from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.records import dataclass
 from interlock.model.requests import Outcome
 from interlock.model.tools import ToolCall, ToolResult
-from interlock.model.verdicts import Decision
+from interlock.model.verdicts import CheckOutcome, Decision, Guard
 from interlock.monitor.state import Decided, State
 from interlock.monitor.step import step
 
@@ -37,37 +39,77 @@ class Fate(Enum):
         return self in (Fate.VOUCHED, Fate.ASKED_RELEASED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a tool gave back. Takes: `text`, as the agent reads it; `structured`, its canonical JSON, None of prose."""
+
+    text: str
+    structured: str | None = None
+    failed: bool = False
+
+
 Oracle = Callable[[Decided], bool]
 """Says whether what was deferred is released."""
+Sender = Callable[[Decided], Answered]
+"""Makes a call that had waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A call with its verdict. Takes: `parked`, whether it got a placeholder; `reason`, of the verdict."""
+    """A call with its verdict. Takes: `told`, what the agent reads where the call was not done."""
 
     item: Decided
     fate: Fate
-    parked: bool = False
+    told: str = ""
+
+    @property
+    def parked(self) -> bool:
+        """Say whether the agent got a placeholder."""
+        return self.fate is Fate.PARKED
 
     @property
     def vouched(self) -> bool:
         """Say whether the policy released it without asking anybody."""
         return self.item.verdict.decision is Decision.RELEASE
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the roles that nothing vouched for, in their order by name."""
+        if self.vouched:
+            return ()
+        derived = {derivation.role for derivation in self.item.verdict.derivations}
+        return tuple(sorted({value.role for value in self.item.effect.steering} - derived))
+
+    @property
+    def why(self) -> str:
+        """Return which rules vouched, or the roles that nothing vouched for, or else the guard that held it."""
+        verdict = self.item.verdict
+        if self.vouched:
+            rules = sorted({f"{each.role} by {each.rule}" for each in verdict.derivations})
+            return ", ".join(rules) or "nothing steers it"
+        held = [check for check in verdict.checks if check.outcome is not CheckOutcome.PASS]
+        return ", ".join(self.missing) or (held[-1].guard.value if held else Guard.PROVENANCE.value)
+
 
 class Folding:
-    """A run: open it with a policy and a task, then give it calls and results in their order.
+    """A run: open it with a policy and a task, give it calls and results in their order, then finish it.
 
-    Takes: `policy_text`, a policy file; `oracle`, who answers what is deferred; `name`, how the record calls them.
+    Takes: `policy_text`, a policy file; `oracle`, who answers what is deferred; `send`, who makes a call that had
+    waited, None where nothing can; `name`, how the record calls the oracle.
     """
 
-    def __init__(self, policy_text: str, task: str, *, oracle: Oracle, name: str = "bench") -> None:
+    def __init__(
+        self, policy_text: str, task: str, *, oracle: Oracle, send: Sender | None = None, name: str = "bench"
+    ) -> None:
         self.state = State()
         self.questions = 0
         self._oracle = oracle
+        self._send = send
         self._name = name
+        self._items: dict[str, Decided] = {}
         self._fates: dict[str, Fate] = {}
-        self._sent: list[str] = []
+        self._told: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
         self._queue: list[ev.Event] = []
         self._give(ev.TaskGiven(run_id="bench", task=task, argv=("bench",), started_at_ns="0"))
         self._give(
@@ -85,57 +127,89 @@ class Folding:
             )
         )
 
+    @property
+    def fates(self) -> Mapping[str, Fate]:
+        """Return what became of each call so far, by the effect's id: what is parked is settled by `finish`."""
+        return self._fates
+
     def call(self, call: ToolCall) -> Judged:
         """Give a call to the monitor. Returns: its verdict and what became of it."""
         effect_id = f"e{self.state.proposed + 1}"
-        self._give(ev.ToolCalled(call=call))
-        item = self.state.latest
-        assert item is not None
-        fate = self._fates[effect_id]
-        return Judged(item=item, fate=fate, parked=fate is Fate.PARKED)
+        held = tuple(subject for word, subject in self._tokens.items() if word in call.arguments)
+        self._give(ev.ToolCalled(call=replace(call, placeholders=held) if held else call))
+        return Judged(
+            item=self._items[effect_id], fate=self._fates[effect_id], told=self._told.get(effect_id, "")
+        )
 
     def returned(self, judged: Judged, *, text: str, structured: str | None, failed: bool) -> None:
         """Give what a call that was done gave back."""
-        whole = structured if structured is not None else text
         self._give(
-            ev.ToolReturned(
-                effect_id=judged.item.effect.id,
-                result=ToolResult(
-                    outcome=Outcome.FAILED if failed else Outcome.DONE,
-                    text=whole if len(whole) <= MAX_TEXT else None,
-                    structured=structured is not None,
-                    size_bytes=len(whole.encode()),
-                    digest=sha256(whole.encode()).hexdigest(),
-                ),
-            )
+            _returned(judged.item.effect.id, Answered(text=text, structured=structured, failed=failed))
         )
+
+    def finish(self) -> None:
+        """End the task: what is parked is asked about, and made or dropped."""
+        self._give(ev.CommandExited(code=0, signal=0, ended_at_ns="0"))
 
     def _give(self, event: ev.Event) -> None:
         self._queue.append(event)
         while self._queue:
             self.state, commands = step(self.state, self._queue.pop(0))
+            if self.state.latest is not None:
+                self._items.setdefault(self.state.latest.effect.id, self.state.latest)
             for command in commands:
                 self._perform(command)
 
     def _perform(self, command: cmd.Command) -> None:
-        if isinstance(command, cmd.LetPass):
-            asked = self._fates.get(command.effect_id) is Fate.ASKED_RELEASED
-            self._fates[command.effect_id] = Fate.ASKED_RELEASED if asked else Fate.VOUCHED
-        elif isinstance(command, cmd.TurnAway):
-            asked = self._fates.get(command.effect_id) is Fate.ASKED_REFUSED
-            self._fates[command.effect_id] = Fate.ASKED_REFUSED if asked else Fate.REFUSED
-        elif isinstance(command, cmd.Park):
-            self._fates[command.effect_id] = Fate.PARKED
-        elif isinstance(command, cmd.Ask):
-            self._queue.append(self._answer(command))
+        match command:
+            case cmd.LetPass():
+                self._passed(command.effect_id)
+            case cmd.TurnAway():
+                self._turned_away(command.effect_id)
+                self._told[command.effect_id] = telling.refusal(command.exception)
+            case cmd.Park():
+                self._fates[command.effect_id] = Fate.PARKED
+                self._tokens[telling.token(command.effect_id)] = command.effect_id
+                self._told[command.effect_id] = telling.placeholder(command.effect_id)
+            case cmd.Ask():
+                self._queue.append(self._answer(command))
+            case cmd.Notify():
+                for effect_id, _object, _exception in command.refusals:
+                    self._turned_away(effect_id)
+            case cmd.Send():
+                self._queue.append(self._sent(command.effect_id))
+            case cmd.Hold() if command.stuck:
+                # What was to follow goes on, as an agent's next calls do after one that failed.
+                self._queue.append(
+                    ev.StuckSettled(effect_id=command.stuck, choice=ev.StuckChoice.SKIP, settled_at_ns="0")
+                )
+            case cmd.ListChanges():
+                self._queue.append(ev.ChangesListed(changes=(), last=True))
+            case cmd.RecordIntent():
+                self._queue.append(ev.IntentRecorded(released=command.released))
+            case cmd.Discard():
+                self._queue.append(ev.ScopeDiscarded())
+            case _:
+                pass
+
+    def _passed(self, effect_id: str) -> None:
+        asked = self._items[effect_id].verdict.decision is Decision.DEFER
+        self._fates[effect_id] = Fate.ASKED_RELEASED if asked else Fate.VOUCHED
+
+    def _turned_away(self, effect_id: str) -> None:
+        asked = self._items[effect_id].verdict.decision is Decision.DEFER
+        self._fates[effect_id] = Fate.ASKED_REFUSED if asked else Fate.REFUSED
+
+    def _sent(self, effect_id: str) -> ev.Event:
+        assert self._send is not None, "a parked call needs somebody who makes it"
+        self._passed(effect_id)
+        return _returned(effect_id, self._send(self._items[effect_id]))
 
     def _answer(self, command: cmd.Ask) -> ev.Event:
         answers: list[ev.Answer] = []
-        items = {item.effect.id: item for item in (*self.state.opened, *self.state.parked)}
         for effect, _verdict in command.deferred:
             self.questions += 1
-            good = self._oracle(items[effect.id])
-            self._fates[effect.id] = Fate.ASKED_RELEASED if good else Fate.ASKED_REFUSED
+            good = self._oracle(self._items[effect.id])
             answers.append(
                 ev.Answer(
                     effect_id=effect.id,
@@ -144,5 +218,22 @@ class Folding:
                 )
             )
         return ev.OracleAnswered(
-            oracle=self._name, answers=tuple(answers), asked=tuple(answer.effect_id for answer in answers)
+            oracle=self._name,
+            answers=tuple(answers),
+            asked=tuple(answer.effect_id for answer in answers) if command.now else (),
         )
+
+
+def _returned(effect_id: str, answer: Answered) -> ev.ToolReturned:
+    whole = answer.structured if answer.structured is not None else answer.text
+    content = whole.encode("utf-8", "surrogatepass")
+    return ev.ToolReturned(
+        effect_id=effect_id,
+        result=ToolResult(
+            outcome=Outcome.FAILED if answer.failed else Outcome.DONE,
+            text=whole if len(whole) <= MAX_TEXT else None,
+            structured=answer.structured is not None,
+            size_bytes=len(content),
+            digest=sha256(content).hexdigest(),
+        ),
+    )

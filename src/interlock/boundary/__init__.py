@@ -10,7 +10,8 @@ from interlock.boundary.plan import (
     PlacedFile,
     SandboxPlan,
 )
-from interlock.boundary.sandbox import Sandbox, start
+from interlock.boundary.sandbox import Sandbox
+from interlock.boundary.starting import start
 
 __all__ = [
     "Doors",

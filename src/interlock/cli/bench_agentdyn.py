@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.cli.bench_agentdojo import tell_progress
+from interlock.cli.bench_agentdojo import tell_progress, write_summary
 from interlock.cli.output import parser, print_json
 
 
@@ -33,10 +33,13 @@ def main(words: list[str]) -> int:
         metavar="SEED",
         help="print what an oracle that errs makes of them, by its two rates",
     )
+    form.add_argument(
+        "--summary", type=Path, metavar="FILE", help="write the figures there, without the cases"
+    )
     form.add_argument("--json", action="store_true", help="print JSON, with every case")
     given = form.parse_args(words)
     from interlock.bench import noisy
-    from interlock.bench.agentdyn import document, replayed
+    from interlock.bench.agentdyn import document, made_with, replayed
 
     seen = replayed(
         given.runs,
@@ -49,6 +52,18 @@ def main(words: list[str]) -> int:
     if given.sweep is not None:
         print(noisy.table(noisy.sweep(noisy.recorded(seen), seed=given.sweep)), end="")
         return 0
-    found = document(seen)
+    found = {
+        **document(seen),
+        "command": " ".join(
+            [
+                f"interlock bench agentdyn --runs {given.runs} --catalogue {given.catalogue}",
+                *(f"--suite {each}" for each in given.suite or ()),
+            ]
+        ),
+        "made_with": made_with(seen, given.roles),
+    }
+    if given.summary is not None:
+        write_summary(given.summary, found)
+        return 0
     print_json(found if given.json else {key: found[key] for key in ("totals", "slips", "false_deferrals")})
     return 0

@@ -265,6 +265,12 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
         lines.append(f"sent {effect_id} {safe(url)}: {response.outcome.value}, status {response.status}")
     for place in resolution.skipped:
         lines.append(f"not merged (no regular file, folder or link): {safe(place)}")
+    if resolution.thrown_away:
+        count = resolution.thrown_away
+        lines.append(
+            f"{count} {'file' if count == 1 else 'files'} that it wrote in HOME "
+            f"{'is' if count == 1 else 'are'} not kept: interlock show {outcome.run_id}"
+        )
     if resolution.fault:
         lines.append(ink.bad(f"failed: {safe(resolution.fault)}"))
     if resolution.stuck:
@@ -336,6 +342,7 @@ def _summary(outcome: RunOutcome) -> dict[str, object]:
             {"effect": effect_id, "url": url, "outcome": response.outcome.value, "status": response.status}
             for effect_id, url, response in resolution.sent
         ],
+        "thrown_away": resolution.thrown_away,
         "held": resolution.held,
         "stuck": resolution.stuck,
         "fault": resolution.fault,

@@ -100,6 +100,8 @@ def _print(story: RunStory, *, everything: bool) -> None:
     for traffic in story.unreadable if everything else story.unreadable[:FOLD]:
         times = f" ({traffic.count} times)" if traffic.count > 1 else ""
         print(ink.warn(f"unread    {safe(traffic.host)}:{traffic.port}: {safe(traffic.reason)}{times}"))
+    if story.thrown_away:
+        print(f"{ink.strong('not kept')}  {_thrown(story)}")
     for fate in Fate:
         records = story.with_fate(fate)
         if not everything:
@@ -141,6 +143,12 @@ def _print_effect(ink: Ink, record: EffectStory, by: str) -> None:
         print(ink.faint(f"        {safe(record.resolved_by)}: {safe(record.resolution)}"))
     if record.response is not None and record.response.detail:
         print(ink.faint(f"        {safe(record.response.detail)}"))
+
+
+def _thrown(story: RunStory) -> str:
+    names = ", ".join(f"~/{safe(name)}" for name in story.thrown)
+    left = story.thrown_away - len(story.thrown)
+    return f"{story.thrown_away} in HOME: {names}" + (f" and {left} more" if left else "")
 
 
 def _is_quiet(record: EffectStory) -> bool:
@@ -203,6 +211,8 @@ def _document(story: RunStory) -> dict[str, object]:
         "interruptions": story.interruptions,
         "reads": list(dict.fromkeys(story.reads)),
         "reads_lost": story.lost,
+        "thrown_away": story.thrown_away,
+        "thrown": list(story.thrown),
         "nodes": story.nodes,
         "unreadable_traffic": [plain(item) for item in story.unreadable],
         "effects": [document(record, story) for record in story.effects.values()],

@@ -49,13 +49,16 @@ def requirements(changes: Sequence[FileChange]) -> tuple[tuple[int, ...], ...]:
     """Return, for each change by its position, the positions of the changes that it needs directly.
 
     A change needs: the change that makes, replaces or moves the nearest folder above it; what frees
-    its place (a removal there, or a move away from there); and, to remove a folder, every move out of it.
+    its place (a removal there, or a move away from there); to remove a folder, every move out of it; and what
+    the listing says that it stands with (`needs`).
     """
     roots = sorted({change.place.root for change in changes})
     maps = {root: PathMap(moved_folders(changes, root)) for root in roots}
     makers: dict[tuple[str, str], int] = {}
     removals: dict[tuple[str, str], int] = {}
     movers: dict[tuple[str, str], int] = {}
+    named = {(change.place.root, path) for change in changes for path in change.needs}
+    standing: dict[tuple[str, str], int] = {}
     for index, change in enumerate(changes):
         key = (change.place.root, change.place.path)
         if change.kind is ChangeKind.DELETE:
@@ -64,6 +67,8 @@ def requirements(changes: Sequence[FileChange]) -> tuple[tuple[int, ...], ...]:
             makers[key] = index
         if change.kind is ChangeKind.RENAME and change.source is not None:
             movers[(change.source.root, change.source.path)] = index
+        if key in named:
+            standing[key] = index
     out: list[tuple[int, ...]] = []
     for index, change in enumerate(changes):
         root, path = change.place.root, change.place.path
@@ -80,6 +85,10 @@ def requirements(changes: Sequence[FileChange]) -> tuple[tuple[int, ...], ...]:
             for found in (removals.get((root, path)), movers.get((root, old))):
                 if found is not None and found != index:
                     needs.add(found)
+        for wanted in change.needs:
+            found = standing.get((root, wanted))
+            if found is not None and found != index:
+                needs.add(found)
         removes_folder = (
             change.kind in (ChangeKind.DELETE, ChangeKind.REPLACE)
             and change.before is not None

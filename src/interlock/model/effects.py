@@ -122,7 +122,8 @@ class FileChange:
     changed under the agent (a conflict: `before` is then what the host has now); `base`, of a conflict, what the
     host had when the agent first touched the place, None where that was not kept; `waits`, whether it can be merged
     only once the command has ended; `unsaved`, whether what the host had there goes with it and no repository holds it;
-    `brings`, of a branch, what its new commits hold that may run, and `brings_unknown`, where that cannot be told.
+    `brings`, of a branch, what its new commits hold that may run, and `brings_unknown`, where that cannot be told;
+    `needs`, paths of the same root: where those change too, this change stands or falls with them.
     """
 
     kind: ChangeKind
@@ -139,6 +140,7 @@ class FileChange:
     unsaved: bool = False
     brings: tuple[Brought, ...] = ()
     brings_unknown: bool = False
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

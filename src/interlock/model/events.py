@@ -270,10 +270,16 @@ class CommandExited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangesListed:
-    """The gate listed staged changes; a listing comes in batches, the last one says so."""
+    """The gate listed staged changes; a listing comes in batches, the last one says so.
+
+    Takes, in the last: `thrown_away`, how many files the command wrote in HOME where nothing is kept, caches left out;
+    `thrown`, the first of them, as paths below HOME.
+    """
 
     changes: tuple[FileChange, ...]
     last: bool
+    thrown_away: int = 0
+    thrown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,8 @@ class NetRequest:
     """What a body that is no text holds as text (files of an archive, objects of a pack), `()` where not looked at."""
     views_whole: bool = True
     """Whether `views` is all of it; where it is not, the body may hold anything that was read."""
+    leads_out: bool = False
+    """Of a body without `body_text`, whether it may name a place that a model's provider would connect to."""
 
     @property
     def url(self) -> str:

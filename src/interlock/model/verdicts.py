@@ -54,7 +54,8 @@ class Derivation:
     sequence number of the ledger node of the trusted read; `start`, `end`, the span in that
     node's text (characters, end exclusive); `pointer`, where that text is structured, the JSON pointer (RFC 6901) of
     the leaf that holds the value: the span is then one of the leaf's own text; `premises`, what the rule itself rests
-    on (the selector of a choice, the naming of a delegated source).
+    on (the selector of a choice, the naming of a delegated source); `form`, how the span gives the value, `""`
+    where the rule needs no form.
     Source: DESIGN §4; KAIROS, relabelling at the boundary.
     """
 
@@ -66,6 +67,7 @@ class Derivation:
     end: int
     pointer: str = ""
     premises: "tuple[Derivation, ...]" = ()
+    form: str = ""
 
 
 QUIET = "quiet"

@@ -19,7 +19,8 @@ from interlock.policy.declaration import (
 from interlock.policy.grants import Grant, GrantError
 from interlock.policy.loading import load_policy
 from interlock.policy.network import HostPort, HostRule, Network, NetworkLimits, Opaque, Publish, Secret
-from interlock.policy.provenance import Knowledge, Source
+from interlock.policy.provenance import Knowledge
+from interlock.policy.sources import Source
 
 if TYPE_CHECKING:
     from interlock.policy.characterising import characterise

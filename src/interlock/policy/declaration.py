@@ -16,10 +16,14 @@ STATE_PREFIX = "state:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGlob:
-    """Files of one root, or of every root (`*`)."""
+    """Files of one root, or of every root (`*`).
+
+    Takes: `fields`, dotted names of the leaves of a structured file that alone count; empty for the whole text.
+    """
 
     root: str
     glob: str
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +144,17 @@ class Policy:
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""
-        if not _covers(self.trusted, place, wide=False):
+        whole = tuple([glob for glob in self.trusted if not glob.fields])
+        if not _covers(whole, place, wide=False):
             return False
         return not _covers(self.untrusted, place, wide=True)
+
+    def fields_at(self, place: Place) -> tuple[str, ...]:
+        """Return the fields of a structured file that alone vouch for values, of one that does not do so whole."""
+        named = [glob for glob in self.trusted if glob.fields and _covers((glob,), place, wide=False)]
+        if not named or _covers(self.untrusted, place, wide=True):
+            return ()
+        return tuple(dict.fromkeys(name for glob in named for name in glob.fields))
 
     def trusts_read(self, read: FileRead) -> bool:
         """Return whether what a read brought vouches for values, by its place or by the commit that holds it."""
@@ -154,7 +166,9 @@ class Policy:
 
     def may_trust(self, place: Place) -> bool:
         """Return whether a read of this place may vouch for values."""
-        return self.trusts(place) or any(source.covers(place) for source in self.git_trusted)
+        if self.trusts(place) or self.fields_at(place):
+            return True
+        return any(source.covers(place) for source in self.git_trusted)
 
     def forgets(self, place: Place) -> bool:
         """Return whether a change at this place is thrown away unseen: an agent makes it anew at each start."""

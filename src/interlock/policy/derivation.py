@@ -5,16 +5,20 @@ The rules, each small enough to be checked again from the recorded text alone:
 - `named-in-task`, `named-in-file`: the principal's words, or a file that the policy trusts, name the value.
 """
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from interlock.model.effects import Channel, Effect, Facet, FileChange, Hazard, Value
 from interlock.model.places import FOLDER_PREFIX, GIT_PREFIX, HOME, WORKSPACE, Place
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import STATE_PREFIX, full_path
+from interlock.policy.derivations import names
 from interlock.policy.executable import asks_in_words, change_of, cues_of, facets_of, named_by_base
 from interlock.policy.matching import find_token
 from interlock.policy.provenance import Knowledge
+from interlock.policy.sources import Found, Source, Sources
 
 UNDER_ROOT = "under-root"
 NAMED_IN = "named-in-"
@@ -33,13 +37,17 @@ def derive(knowledge: Knowledge, effect: Effect, value: Value) -> Derivation | N
     Holds: deterministic; the task is looked at first, then the trusted reads in their order.
     """
     if effect.channel is not Channel.FILE:
-        return _named(knowledge, value, [(value.text, ())]) if _telling(value.text) else None
+        return (
+            _named(knowledge, value, [(value.text, ())], form=names.PHRASE) if _telling(value.text) else None
+        )
     change = effect.change
     if change is None or any(hazard is not Hazard.OUTWARD_LINK for hazard in change.hazards):
         # No word of the task makes a device or a set-id bit safe to merge unseen.
         return None
     if value.role == LINK_ROLE:
-        return _named(knowledge, value, [(value.text, ())]) if _telling(value.text) else None
+        return (
+            _named(knowledge, value, [(value.text, ())], form=names.PHRASE) if _telling(value.text) else None
+        )
     if value.role not in PATH_ROLES:
         return None
     place = change.place if value.role == "path" else change.source
@@ -108,32 +116,45 @@ def _named(
     cues: Sequence[tuple[str, ...]] = (),
     *,
     always: Sequence[tuple[str, ...]] = (),
+    form: str = "",
 ) -> Derivation | None:
-    for source in knowledge.sources:
-        if not all(_any_cue(source.text, words) for words in always):
+    sources = knowledge.sources
+    fits: dict[int, bool] = {}
+    for number, rank, found in heapq.merge(
+        *(_ranked(sources, needle, rank) for rank, needle in enumerate([*needles, *base_needles])), key=_order
+    ):
+        if number not in fits:
+            fits[number] = all(_any_cue(sources, number, words) for words in always)
+        if not fits[number]:
             continue
-        span = None
-        for needle, heads in needles:
-            span = find_token(source.text, needle, heads=heads)
-            if span is not None:
-                break
-        if span is None and all(_any_cue(source.text, words) for words in cues):
-            for needle, heads in base_needles:
-                span = find_token(source.text, needle, heads=heads)
-        if span is not None:
+        if rank < len(needles) or all(_any_cue(sources, number, words) for words in cues):
             return Derivation(
                 role=value.role,
                 value=value.text,
-                rule=NAMED_IN + source.kind,
-                node=source.node,
-                start=source.offset + span[0],
-                end=source.offset + span[1],
+                rule=NAMED_IN + found.item.kind,
+                node=found.item.node,
+                start=found.item.offset + found.start,
+                end=found.item.offset + found.end,
+                pointer=found.item.pointer,
+                form=form or (names.PATH_TAIL if rank < len(needles) else names.BASE_NAME),
             )
     return None
 
 
-def _any_cue(text: str, words: tuple[str, ...]) -> bool:
-    return any(find_token(text, word) is not None for word in words)
+def _ranked(sources: Sources, needle: Needle, rank: int) -> Iterator[tuple[int, int, Found[Source]]]:
+    text, heads = needle
+    for found in sources.every(partial(find_token, value=text, heads=heads), text):
+        yield found.number, rank, found
+
+
+def _order(each: tuple[int, int, Found[Source]]) -> tuple[int, int]:
+    return each[:2]
+
+
+def _any_cue(sources: Sources, number: int, words: tuple[str, ...]) -> bool:
+    return any(
+        True for word in words for _ in sources.every(partial(find_token, value=word), word, only=number)
+    )
 
 
 def _telling(text: str) -> bool:

@@ -48,8 +48,8 @@ _TAIL = """
   sensitive; see docs/policy.md.
 - A file that an ordinary file includes (`include other.mk` in a Makefile that does not change).
 - A folder that is moved with everything in it: its new name is judged, not each file below it.
-- What was fetched and stands in no branch (`refs/remotes`), tags, the stash, and Git's index: `git status` shows what
-  is staged there.
+- What was fetched and stands in no branch (`refs/remotes`), tags, and the stash. Git's index falls with its branch, and
+  with a refused file that it names.
 - An object of Git's that is not what its name says, or a commit graph that says otherwise, where no branch gets a
   commit in the same run; `git fsck` finds it.
 - An attacker who steers to a place that the task names for another reason.

@@ -40,9 +40,17 @@ def _where(glob: FileGlob) -> str:
     return glob.glob if glob.root in {"workspace", EVERY_ROOT} else f"{glob.glob} in {glob.root}"
 
 
+def _of_fields(glob: FileGlob) -> str:
+    return f", of each only {', '.join(f'`{name}`' for name in glob.fields)}" if glob.fields else ""
+
+
 def _trusted(policy: Policy) -> list[str]:
     task = ["the task's own words"] if policy.task_trusted else []
-    return task + [_where(glob) for glob in policy.trusted] + [_of_git(one) for one in policy.git_trusted]
+    return (
+        task
+        + [_where(glob) + _of_fields(glob) for glob in policy.trusted]
+        + [_of_git(one) for one in policy.git_trusted]
+    )
 
 
 def _of_git(source: GitSource) -> str:

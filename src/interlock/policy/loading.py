@@ -73,6 +73,7 @@ _ORDERS = ("files-first", "requests-first")
 _PROFILE_LINE = "\nprofile: {"
 _NAMESPACE = r"[A-Za-z0-9@._-]{1,64}"
 _GIT_REF = r"(?!.*\.\.)[A-Za-z0-9][\w./+@=-]{0,200}"
+STRUCTURED = (".json", ".yaml", ".yml", ".toml", ".csv")
 _BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
 _ROOT = r"\*|workspace|home|(?:state|folder|git):[^:\s]+"
 
@@ -88,6 +89,12 @@ def load_policy(text: str | None, *, filename: str) -> Policy:
     if (bare := _BARE.fullmatch(text)) and bare[1] in TEXTS:
         # What a run of the preset alone records: read back without the YAML reader.
         return replace(_preset_alone(bare[1]), name=filename)
+    return _written(text, filename)
+
+
+@lru_cache(maxsize=8)
+def _written(text: str, filename: str) -> Policy:
+    # The same text comes again and again in a bench, and in a verifier that replays: half of what a short run costs.
     document = _read(text, filename)
     known_keys(document, (), _KEYS)
     _version(document)
@@ -268,7 +275,11 @@ def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], tuple[GitSource,
     from_git: list[GitSource] = []
     task: bool | None = None
     example = 'file: "docs/**"'
-    for path, entry in entries(document, ("trusted",), ("task", "file", "git", "root"), example):
+    for path, entry in entries(document, ("trusted",), ("task", "file", "git", "root", "fields"), example):
+        if "fields" in entry and "file" not in entry:
+            raise document.mistake(
+                path, "`fields` are those of a `file`", hint='write `- {file: "a.json", fields: [name]}`'
+            )
         if "git" in entry and "task" not in entry:
             from_git.append(_git_source(document, path, entry))
             continue
@@ -281,8 +292,24 @@ def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], tuple[GitSource,
             continue
         glob = _glob(document, (*path, "file"), example)
         root = _root(document, path, entry, "workspace")
-        globs.append(FileGlob(root=root, glob=glob))
+        globs.append(FileGlob(root=root, glob=glob, fields=_fields(document, path, entry, glob)))
     return tuple(globs), tuple(from_git), task
+
+
+def _fields(document: Document, path: Path, entry: dict[str, Tree], glob: str) -> tuple[str, ...]:
+    if "fields" not in entry:
+        return ()
+    example = 'fields: ["team[].email"]'
+    fields = texts_at(document, (*path, "fields"), entry["fields"], text_at, example)
+    if not fields:
+        raise document.mistake((*path, "fields"), "no field is named", hint=f"write `{example}`")
+    if not glob.lower().endswith(STRUCTURED):
+        raise document.mistake(
+            (*path, "fields"),
+            f"the files of `{glob}` may have no fields",
+            hint=f"name files by their ending: {', '.join(STRUCTURED)}",
+        )
+    return fields
 
 
 def _git_source(document: Document, path: Path, entry: dict[str, Tree]) -> GitSource:

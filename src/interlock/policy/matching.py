@@ -4,6 +4,7 @@ Source: KAIROS, matching (lower case, white space); ours, token borders and span
 """
 
 import re
+from bisect import bisect_left
 from functools import lru_cache
 
 MIN_TOKEN_LENGTH = 6
@@ -18,56 +19,69 @@ _INNER = frozenset("-_./~+\\:@%$")
 _SPLIT = r"[\s\"'`=,;(){}\[\]<>|&]+"
 
 
-@lru_cache(maxsize=64)
-def normalise(text: str) -> tuple[str, tuple[int, ...] | None]:
-    """Return the text in lower case with each run of white space as one space, and where each character was.
-
-    Returns: None for the places where every character kept its own.
-    """
-    if text.isascii() and not re.search(r"\s\s|[^\S ]", text):
-        return text.lower(), None
-    out: list[str] = []
-    places: list[int] = []
-    for place, char in enumerate(text):
-        if char.isspace():
-            if not out or out[-1] != " ":
-                out.append(" ")
-                places.append(place)
-            continue
-        for lower in char.lower():
-            out.append(lower)
-            places.append(place)
-    return "".join(out), tuple(places)
+def lowered(text: str) -> str:
+    """Return a text with each character in lower case by itself: that of a sigma does not depend on its place."""
+    return text.lower() if text.isascii() else text.replace("\u03a3", "\u03c3").lower()
 
 
 def find_token(text: str, value: str, *, heads: tuple[str, ...] = ()) -> tuple[int, int] | None:
-    """Find a value in a text as a whole token.
+    """Find a value in a text as a whole token, whatever the case, each run of white space as one space.
 
     Takes: `heads`, what may stand directly before it and belong to it (`./`, `~/`).
     Returns: the span in `text`, end exclusive, of the first place; None where it is not there.
     """
-    needle = normalise(value.strip())[0].strip()
-    if not needle:
+    words = lowered(value).split()
+    if not words:
         return None
-    hay, places = normalise(text)
-    at = hay.find(needle)
-    while at >= 0:
+    hay = lowered(text)
+    needle = words[0]
+    if len(words) == 1:
+        at = hay.find(needle)
         end = at + len(needle)
+    elif hay.find(needle) < 0:
+        return None
+    else:
+        between = re.compile(r"\s+".join(map(re.escape, words)))
+        at, end = _span(between.search(hay))
+    while at >= 0:
         begin = at
         for head in heads:
             if hay.endswith(head, 0, at):
                 begin = at - len(head)
                 break
         if _border_before(hay, begin) and _border_after(hay, end):
-            if places is None:
-                return at, end
-            return places[at], places[end - 1] + 1
-        at = hay.find(needle, at + 1)
+            return (at, end) if len(hay) == len(text) else _raw_span(text, at, end)
+        if len(words) == 1:
+            at = hay.find(needle, at + 1)
+            end = at + len(needle)
+        else:
+            at, end = _span(between.search(hay, at + 1))
     return None
 
 
+def _span(found: re.Match[str] | None) -> tuple[int, int]:
+    return found.span() if found is not None else (-1, -1)
+
+
+def _raw_span(text: str, at: int, end: int) -> tuple[int, int]:
+    """Return the span in a text of a span in its lower case: the dotted capital I alone becomes two characters."""
+    dotted = [found.start() + shift for shift, found in enumerate(re.finditer("\u0130", text))]
+    # The second character of the n-th one stands at `dotted[n] + 1`, and all behind it is shifted by n + 1.
+    first, last = at - bisect_left(dotted, at), end - 1 - bisect_left(dotted, end - 1)
+    return first, last + 1
+
+
 def _part_of_word(char: str) -> bool:
-    return char.isalnum() or char in _INNER
+    return char.isalnum() or char in _INNER or _is_unseen(char)
+
+
+def _is_unseen(char: str) -> bool:
+    """Say whether a character hides in the word beside it: a mark, a control or format character, a lost byte."""
+    if char.isspace() or (char.isascii() and char.isprintable()):
+        return False
+    from unicodedata import category
+
+    return char == "\ufffd" or category(char)[0] in "CM"
 
 
 def _border_before(hay: str, at: int) -> bool:

@@ -6,6 +6,7 @@ there, and whoever's key it was can fetch it again.
 
 import re
 
+from interlock.model.inference import leads_out
 from interlock.model.requests import NetRequest
 
 _ID = r"[\w@-][\w.:@-]*"
@@ -77,13 +78,9 @@ def is_inference(host: str, request: NetRequest) -> bool:
 def remote_tool(request: NetRequest) -> bool:
     """Say whether an inference call would make the provider itself connect to a place that the call names.
 
-    A hosted tool with a `server_url` takes what the model writes to that server, past this boundary. A body that
-    cannot be unpacked may name one.
+    A hosted tool with a `server_url` takes what the model writes to that server, past this boundary, and the address of
+    a picture or a file takes along what stands in it. A body that cannot be unpacked may name one.
     """
-    text = request.body_text
-    if text is None:
-        packed = any(name == "content-encoding" and value for name, value in request.headers)
-        return packed and not request.views and not request.views_whole
-    if "\\u00" in text:
-        text = re.sub(r"\\u00([2-7][0-9A-Fa-f])", lambda found: chr(int(found[1], 16)), text)
-    return '"server_url"' in text and re.search(r'(?<!\\)"server_url"\s*:', text) is not None
+    if request.body_text is None:
+        return request.leads_out
+    return leads_out(request.body_text)

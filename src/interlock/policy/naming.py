@@ -6,21 +6,28 @@ Source: ours, after KAIROS's matching of whole tokens; RFC 3986 and the WHATWG U
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator
 
 from interlock.model.records import dataclass
+from interlock.policy.matching import lowered
 from interlock.policy.net_paths import climbs
 from interlock.policy.network import WEB_PORTS
 
 _WORD = re.compile(r"[^\s\"'`<>|{}“”‘’«»„]+")
+_BORDER = re.compile(r"[\s\"'`<>|{}“”‘’«»„]")
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])(https?|wss?|ssh|git|git\+https?|git\+ssh)://", re.IGNORECASE)
 _BARE = re.compile(r"[^,;()\[\]=]+")
 _CLOSING = ".,:;!?)]*"
 _OPENING = "([*"
 _ADDRESS = re.compile(r"(?:(\w[\w.+-]*)@)?([^\s@/:?#\\]+)(?::([0-9]{1,5}))?(?:[/?#].*)?", re.DOTALL)
 _SCP = re.compile(r"[A-Za-z0-9_-]+@([^\s@/:?#\\]+):(?![0-9]+(?:/|$))[^\s@]+")
-MAX_MENTIONS = 50_000
-"""What a text names beyond them vouches for nothing: the memory for one text is bounded."""
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_LINKED = re.compile(r"(?:(?!\]\().)+")
+_AUTHORITY = re.compile(r"[^/?#]*")
+_LITERAL = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::([0-9]{1,5}))?")
+_PLAIN = re.compile(r"([^:\[\]]+)(?::([0-9]{1,5}))?")
+_QUERY = re.compile(r"[?#]")
+_HOST_AND_PORT = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?")
 _PORTS = {"ssh": 22, "git+ssh": 22, "git": 9418}
 _FILE_ENDINGS = frozenset(
     (
@@ -80,7 +87,7 @@ def canonical_host(text: str) -> str:
         return _ipv4(labels)
     if not name.isascii():
         labels = [_a_label(label) for label in labels]
-    if not all(re.fullmatch(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", label) for label in labels):
+    if not all(map(_LABEL.fullmatch, labels)):
         return ""
     return ".".join(labels)
 
@@ -112,26 +119,40 @@ def _ip6(text: str) -> str:
         return ""
 
 
-@lru_cache(maxsize=512)
-def mentions(text: str) -> dict[str, tuple[Mention, ...]]:
-    """Return what a text names, by host, in order of place; at most the first `MAX_MENTIONS`."""
-    found: dict[str, list[Mention]] = {}
-    room = MAX_MENTIONS
-    if "." in text or "://" in text:
-        for word in _WORD.finditer(text):
-            if "." in word.group() or "://" in word.group():
-                for mention in _in_word(word.group(), word.start()):
-                    found.setdefault(mention.host, []).append(mention)
-                    room -= 1
-            if room <= 0:
+def plain_labels(role: str, value: str) -> list[str]:
+    """Return what stands letter by letter, but for its case, wherever a text names this `host` or `url`."""
+    address = value if role == "host" else value.partition("://")[2].partition("/")[0]
+    host = split_host(address)[0]
+    # A label beyond ASCII may be written either way, and an IPv6 address in many.
+    return [] if ":" in host else [label for label in host.split(".") if not label.startswith("xn--")]
+
+
+def _words_holding(text: str, part: str) -> Iterator[tuple[str, int]]:
+    """Yield the words of a text that hold a part, whatever the case, in order, each with its place."""
+    hay = lowered(text)
+    if not part or len(hay) != len(text):
+        yield from ((word.group(), word.start()) for word in _WORD.finditer(text))
+        return
+    at = hay.find(part)
+    while at >= 0:
+        begin, reach = at, 64
+        while begin:
+            low = max(begin - reach, 0)
+            borders = [border.end() for border in _BORDER.finditer(text, low, at)]
+            if borders or not low:
+                begin = borders[-1] if borders else 0
                 break
-    return {host: tuple(each) for host, each in found.items()}
+            reach *= 4
+        border = _BORDER.search(text, at)
+        end = border.start() if border else len(text)
+        yield text[begin:end], begin
+        at = hay.find(part, max(end, at + 1))
 
 
 def _in_word(word: str, at: int) -> list[Mention]:
     found: list[Mention] = []
     # `[words](https://a/b)` is two words
-    for piece in re.finditer(r"(?:(?!\]\().)+", word):
+    for piece in _LINKED.finditer(word):
         text, start = piece.group(), at + piece.start()
         url = _URL.search(text)
         bare = text[: url.start()] if url else text
@@ -172,7 +193,7 @@ def _url(text: str, at: int) -> Mention | None:
     text = text.rstrip(_CLOSING)
     scheme, _, rest = text.partition("://")
     scheme = scheme.lower()
-    authority = re.match(r"[^/?#]*", rest)
+    authority = _AUTHORITY.match(rest)
     assert authority is not None
     named = authority.group()
     if "\\" in named or "%" in named or named.count("@") > 1:
@@ -181,8 +202,8 @@ def _url(text: str, at: int) -> Mention | None:
     if "." in user:
         # It may be a host to the reader's eye.
         return None
-    literal = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\](?::([0-9]{1,5}))?", address)
-    plain = re.fullmatch(r"([^:\[\]]+)(?::([0-9]{1,5}))?", address)
+    literal = _LITERAL.fullmatch(address)
+    plain = _PLAIN.fullmatch(address)
     parts = literal or plain
     if parts is None:
         return None
@@ -190,7 +211,7 @@ def _url(text: str, at: int) -> Mention | None:
     port = int(parts[2] or _PORTS.get(scheme, 0))
     if not host or port > 65535 or (parts[2] and not port):
         return None
-    path = re.split(r"[?#]", rest[authority.end() :], maxsplit=1)[0] or "/"
+    path = _QUERY.split(rest[authority.end() :], maxsplit=1)[0] or "/"
     if climbs(path):
         path = ""
     return Mention(host=host, port=port, scheme=scheme, path=path, start=at, end=at + len(text))
@@ -221,17 +242,18 @@ def names_url(mention: Mention, value: str) -> bool:
 
 def split_host(value: str) -> tuple[str, int]:
     """Return host and port of `host`, `host:port`, `[v6]` or `[v6]:port`; port 0 for none, host `""` for neither."""
-    parts = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?", value)
+    parts = _HOST_AND_PORT.fullmatch(value)
     return ((parts[1] or parts[2]), int(parts[3] or 0)) if parts else ("", 0)
 
 
 def find_named(text: str, role: str, value: str) -> tuple[int, int] | None:
     """Return the span of the first place where a text names a value of role `host` or `url`."""
-    address = value if role == "host" else value.partition("://")[2].partition("/")[0]
     test = names_host if role == "host" else names_url
-    for mention in mentions(text).get(split_host(address)[0], ()):
-        if test(mention, value):
-            return mention.start, mention.end
+    for word, place in _words_holding(text, max(plain_labels(role, value), key=len, default="")):
+        if "." in word or "://" in word:
+            for mention in _in_word(word, place):
+                if test(mention, value):
+                    return mention.start, mention.end
     return None
 
 

@@ -10,12 +10,16 @@ The rules, each small enough to be checked again from the record alone:
 A text that names a host vouches for reading there; for anything else it has to name the URL.
 """
 
+import re
+from functools import partial
+
 from interlock.model.effects import Effect, Value
 from interlock.model.requests import AGENT_SCHEME, NetRequest
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
+from interlock.policy.derivations import names
 from interlock.policy.grants import find_grant
-from interlock.policy.naming import find_named
+from interlock.policy.naming import find_named, plain_labels
 from interlock.policy.network import is_read, method_of
 from interlock.policy.provenance import Knowledge
 
@@ -109,18 +113,30 @@ def signs(policy: Policy, request: NetRequest) -> bool:
 
 
 def _by_text(knowledge: Knowledge, value: Value) -> Derivation | None:
-    for source in knowledge.sources:
-        span = find_named(source.text, value.role, value.text)
-        if span is not None:
-            return Derivation(
-                role=value.role,
-                value=value.text,
-                rule=NAMED_IN + source.kind,
-                node=source.node,
-                start=source.offset + span[0],
-                end=source.offset + span[1],
-            )
-    return None
+    find = partial(find_named, role=value.role, value=value.text)
+    labels = " ".join(plain_labels(value.role, value.text))
+    found = knowledge.sources.first(find, labels, value.role, value.text)
+    if found is None:
+        return None
+    return Derivation(
+        role=value.role,
+        value=value.text,
+        rule=NAMED_IN + found.item.kind,
+        node=found.item.node,
+        start=found.item.offset + found.start,
+        end=found.item.offset + found.end,
+        pointer=found.item.pointer,
+        form=_form(value, found.item.text[found.start : found.end]),
+    )
+
+
+def _form(value: Value, span: str) -> str:
+    """Return the form by which a word that names a host or a URL does so."""
+    before, slashes, rest = span.partition("://")
+    if value.role == HOST_ROLE:
+        return names.URL_HOST if slashes and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", before) else names.HOST
+    path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")[2]
+    return names.URL if path == value.text.partition("://")[2].partition("/")[2] else names.URL_PREFIX
 
 
 def is_named(policy: Policy, knowledge: Knowledge, request: NetRequest) -> bool:

@@ -36,6 +36,7 @@ REWRITES_HISTORY = "rewrites-history"
 FACETS = (FOREIGN, RAW_ADDRESS, PLAIN_CREDENTIAL, REMOTE_TOOL, REWRITES_HISTORY)
 """What takes provenance away from a request: nobody but an oracle can release it then."""
 
+_REMOTE_REASON = "it has the model's provider itself connect to a place that the request names"
 _DROPPING = frozenset({PushKind.FORCED, PushKind.DELETE, PushKind.UNKNOWN})
 _URL_ROLES = frozenset({WRITE, STREAM})
 
@@ -66,8 +67,15 @@ def characterise_message(
 ) -> Effect:
     """Return the effect that a part of an open stream is.
 
-    Takes: `stream`, the effect that opened it. What is odd about it was decided with it; what the part carries is not.
+    Takes: `stream`, the effect that opened it. What is odd about it was decided with it; what the part carries, and
+    where it would have a model's provider connect to, is not.
     """
+    facets: tuple[Facet, ...] = ()
+    if stream.operation == MODEL and message.text:
+        from interlock.model.inference import leads_out
+
+        if leads_out(message.text):
+            facets = (Facet(kind=REMOTE_TOOL, reason=_REMOTE_REASON),)
     carried = knowledge.unknown_level if message.size_bytes or message.text else Confidentiality.PUBLIC
     if message.text is not None:
         carried = max(carried, _level_of(knowledge, stream.clearance, [message.text]))
@@ -83,6 +91,7 @@ def characterise_message(
         steering=stream.steering,
         carried=carried,
         clearance=stream.clearance,
+        facets=facets,
         request=stream.request,
         message=message,
     )
@@ -188,8 +197,7 @@ def _facets(policy: Policy, knowledge: Knowledge, request: NetRequest, operation
         from interlock.policy.models import remote_tool
 
         if remote_tool(request):
-            reason = "it has the model's provider itself call a server that the request names"
-            found.append(Facet(kind=REMOTE_TOOL, reason=reason))
+            found.append(Facet(kind=REMOTE_TOOL, reason=_REMOTE_REASON))
     return found
 
 

@@ -11,33 +11,22 @@ from interlock.model.events import ActivityObserved, FileRead, GrantChanged, Lab
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
 from interlock.model.records import changed, dataclass
 from interlock.model.requests import NetRequest, NetResponse, Outcome
-from interlock.model.tools import ToolResult
+from interlock.model.tools import ToolCall, ToolResult
 from interlock.policy.declaration import Policy
 from interlock.policy.grants import Grant, grants_of, with_change, with_grants
 from interlock.policy.place_labels import NO_LABELS, PlaceLabels, label_of_read
 from interlock.policy.sensitivity import NOTHING, Known
+from interlock.policy.sources import FILE, MAX_SOURCE_LENGTH, NET, TASK, Source, Sources
 
 if TYPE_CHECKING:
     from interlock.policy.tools.knowing import Returned
 
-MAX_TRUSTED_LENGTH = 4_000_000
-TASK = "task"
-FILE = "file"
-NET = "net"
+MAX_INBOUND_LENGTH = 256_000_000
+"""Of all that came in, whether trusted or not: what comes later vouches for nothing, and memory is bounded.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A text that vouches for the values in it.
-
-    Takes: `kind`, `task`, `file` or `net`; `node`, the ledger node that holds it; `offset`, where it begins in that
-    node's text (the texts of a node's reads, in order, each followed by one newline).
-    """
-
-    kind: str
-    node: int
-    offset: int
-    text: str
+It does not count trusted texts alone: then one trusted place less would leave room for another's words.
+"""
+MAX_TRUSTED_LENGTH = MAX_SOURCE_LENGTH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,46 +35,51 @@ class Knowledge:
 
     Takes: `label`, the join of everything that was read; `unlisted_level`, the level of sensitive content that
     is not in `sensitive` (too large to be known, or no text); `lost_level`, that of places which may have been read
-    unseen.
+    unseen; `inbound`, how much text came in, trusted or not.
     Holds: only inbound events add to it; the label only rises.
     """
 
     task_node: int
-    sources: tuple[Source, ...]
+    sources: Sources
     sensitive: Known = NOTHING
     unlisted_level: Confidentiality = Confidentiality.PUBLIC
     lost_level: Confidentiality = Confidentiality.PUBLIC
     label: Label = CLEAN
     grants: tuple[Grant, ...] = ()
     places: PlaceLabels = NO_LABELS
+    inbound: int = 0
     returned: "tuple[Returned, ...]" = ()
     """What tools gave back, whether trusted or not."""
+    passed: "tuple[ToolCall, ...]" = ()
+    """Calls that were let through, of tools whose number of calls is bounded."""
 
     @classmethod
     def started(cls, policy: Policy, task: str, node: int) -> "Knowledge":
         """Return what is known when the principal has spoken."""
         if not policy.task_trusted:
             label = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
-            return cls(task_node=node, sources=(), label=label)
-        return cls(task_node=node, sources=(Source(kind=TASK, node=node, offset=0, text=task),))
+            return cls(task_node=node, sources=Sources(), label=label)
+        return cls(task_node=node, sources=Sources((Source(kind=TASK, node=node, offset=0, text=task),)))
 
     def with_reads(self, policy: Policy, reads: Sequence[FileRead], node: int) -> "Knowledge":
         """Return what is known after these reads, which the ledger's `node` records."""
-        sources = list(self.sources)
+        sources = self.sources
         sensitive = self.sensitive
         joined = self.label
         unlisted = self.unlisted_level
-        room = MAX_TRUSTED_LENGTH - sum(len(source.text) for source in sources if source.kind == FILE)
+        inbound = self.inbound
         offset = 0
-        for read in reads:
+        for index, read in enumerate(reads):
             level = max(policy.level_of(read.place), self.places.level_of(read.place))
             label = label_of_read(policy, self.places, read)
             vouches = label.integrity is Integrity.TRUSTED
             joined = joined.join(label)
-            known = any(source.text == read.text for source in sources)
-            if vouches and read.text is not None and len(read.text) <= room and not known:
-                sources.append(Source(kind=FILE, node=node, offset=offset, text=read.text))
-                room -= len(read.text)
+            if read.text:
+                inbound += len(read.text)
+                if vouches and _fits(inbound, read.text) and not sources.has_text(read.text):
+                    sources = sources.with_source(Source(kind=FILE, node=node, offset=offset, text=read.text))
+                if not vouches and _fits(inbound, read.text):
+                    sources = self._with_fields(policy, sources, read, (node, index))
             if level > Confidentiality.PUBLIC:
                 more = None if read.text is None else sensitive.with_text(level, read.text)
                 if more is None:
@@ -94,11 +88,32 @@ class Knowledge:
                     sensitive = more
             if read.text is not None:
                 offset += len(read.text) + 1
-        if joined == self.label and len(sources) == len(self.sources) and sensitive is self.sensitive:
+        if joined == self.label and inbound == self.inbound and sensitive is self.sensitive:
             return self if unlisted == self.unlisted_level else changed(self, unlisted_level=unlisted)
         return changed(
-            self, sources=tuple(sources), sensitive=sensitive, label=joined, unlisted_level=unlisted
+            self,
+            sources=sources,
+            sensitive=sensitive,
+            label=joined,
+            unlisted_level=unlisted,
+            inbound=inbound,
         )
+
+    def _with_fields(self, policy: Policy, sources: Sources, read: FileRead, at: tuple[int, int]) -> Sources:
+        """Add the leaves of a structured file that alone vouch. Takes: `at`, the node, and which of its reads."""
+        fields = policy.fields_at(read.place)
+        if not fields or read.staged or read.text is None or self.places.is_agents(read.place):
+            return sources
+        from interlock.policy.structured import leaves_of_file
+        from interlock.policy.tools.leaves import is_field
+
+        for leaf in leaves_of_file(read.place.path, read.text):
+            if is_field(fields, leaf) and not sources.has_text(leaf.text):
+                pointer = f"/reads/{at[1]}{leaf.pointer}"
+                sources = sources.with_source(
+                    Source(kind=FILE, node=at[0], offset=0, text=leaf.text, pointer=pointer)
+                )
+        return sources
 
     def with_activity(self, policy: Policy, activity: ActivityObserved, node: int) -> "Knowledge":
         """Return what is known after a batch of file events, which the ledger's `node` records."""
@@ -115,7 +130,7 @@ class Knowledge:
         """Return what is known when a request has passed: what its host answers is about to be read."""
         request = effect.request
         if request is None:
-            return self
+            return self._with_call(policy, effect.tool)
         if self.sensitive and effect.clearance < self.sensitive.highest:
             from interlock.policy.net_effects import destination_of, pieces_of
 
@@ -125,6 +140,11 @@ class Knowledge:
             if left is not self.sensitive:
                 return changed(self, sensitive=left).with_answer_of(policy, request)
         return self.with_answer_of(policy, request)
+
+    def _with_call(self, policy: Policy, call: ToolCall | None) -> "Knowledge":
+        if call is None or not policy.tools.counts(call.name):
+            return self
+        return changed(self, passed=(*self.passed, call))
 
     def with_answer_of(self, policy: Policy, request: NetRequest) -> "Knowledge":
         """Return what is known when the answer to a request is about to be read."""
@@ -144,7 +164,9 @@ class Knowledge:
         request = effect.request
         if request is None or response.status == 0 or response.size_bytes == 0:
             return self
-        known = self
+        # What was packed may be longer than what came.
+        came = max(response.size_bytes, len(response.text or ""))
+        known = changed(self, inbound=self.inbound + came)
         level = policy.network.level_of(request)
         if level > Confidentiality.PUBLIC:
             known = known._with_sensitive(level, response.text)
@@ -153,12 +175,11 @@ class Knowledge:
             and response.outcome is Outcome.DONE
             and 200 <= response.status < 300
             and policy.network.trusts(request)
+            and _fits(known.inbound, response.text)
+            and not known.sources.has_text(response.text)
         ):
             source = Source(kind=NET, node=node, offset=0, text=response.text)
-            used = sum(len(each.text) for each in self.sources if each.kind != TASK)
-            fits = len(response.text) <= MAX_TRUSTED_LENGTH - used
-            if fits and all(each.text != source.text for each in self.sources):
-                known = changed(known, sources=(*known.sources, source))
+            known = changed(known, sources=known.sources.with_source(source))
         return known
 
     def with_tool_result(self, policy: Policy, effect: Effect, result: ToolResult, node: int) -> "Knowledge":
@@ -219,3 +240,7 @@ class Knowledge:
         Holds: errs upwards; content that was too large to be known counts as present in every text.
         """
         return max(self.unknown_level, self.sensitive.level_in(text))
+
+
+def _fits(inbound: int, text: str) -> bool:
+    return inbound <= MAX_INBOUND_LENGTH and len(text) <= MAX_SOURCE_LENGTH

@@ -14,7 +14,8 @@ from interlock.model.places import WORKSPACE, Place
 from interlock.model.records import changed, dataclass
 from interlock.model.verdicts import Decision
 from interlock.policy.declaration import Policy, full_path
-from interlock.policy.provenance import TASK, Knowledge, Source
+from interlock.policy.provenance import Knowledge
+from interlock.policy.sources import TASK, Source
 
 MOST_TEXTS = 50
 
@@ -73,19 +74,31 @@ def _candidates(
             candidate = _with(policy, yaml)
             if candidate is not None:
                 yield Change(kind="policy", text=yaml, why=why), candidate, knowledge
+    if effect.channel is Channel.TOOL:
+        yield from _of_call(policy, knowledge, effect)
     if effect.change is not None and effect.change.host_edit is None:
         words = _task_words(effect)
         source = Source(kind=TASK, node=knowledge.task_node, offset=0, text=words)
         yield (
             Change(kind="task", text=words, why="the task's own words name it"),
             policy,
-            changed(knowledge, sources=_one_source(knowledge, source)),
+            changed(knowledge, sources=knowledge.sources.with_source(source)),
         )
     yield from _permitting(policy, knowledge, effect)
 
 
-def _one_source(knowledge: Knowledge, source: Source) -> tuple[Source, ...]:
-    return (source, *knowledge.sources)
+def _of_call(policy: Policy, knowledge: Knowledge, effect: Effect) -> Iterator[Candidate]:
+    from interlock.policy.tools.remedies import delegations, task_words
+
+    words = task_words(policy, effect)
+    if words:
+        source = Source(kind=TASK, node=knowledge.task_node, offset=0, text=words)
+        known = changed(knowledge, sources=knowledge.sources.with_source(source))
+        yield Change(kind="task", text=words, why="the task's own words ask for it"), policy, known
+    for yaml, why in delegations(policy, knowledge, effect):
+        candidate = _with(policy, yaml)
+        if candidate is not None:
+            yield Change(kind="policy", text=yaml, why=why), candidate, knowledge
 
 
 def _task_words(effect: Effect) -> str:

@@ -96,8 +96,9 @@ class RunFolder:
 
     def staged_root(self, item: StagedFolder) -> StagedRoot:
         """Return one of the folders as the staging knows it."""
-        from interlock.staging.roots import StagedRoot
+        from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
 
+        has_index = self.staging is Staging.OVERLAY and self.xattr_prefix == TRUSTED_XATTR_PREFIX
         mine = (WORKSPACE, FOLDER_PREFIX)
         return StagedRoot(
             name=item.name,
@@ -105,6 +106,7 @@ class RunFolder:
             upper=item.upper,
             mode=self.staging,
             xattr_prefix=self.xattr_prefix,
+            index=os.path.join(item.work, "index") if has_index else "",
             keeps=item.keeps(),
             beside=tuple(one.lower for one in self.folders if one.name.startswith(mine) and one is not item)
             if item.name.startswith(mine)

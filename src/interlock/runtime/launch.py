@@ -5,26 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlock import boundary
 from interlock.model import events as ev
-from interlock.model.errors import BoundaryError, InputError
-from interlock.model.places import HOME, Place, path_text
+from interlock.model.places import HOME, path_text
 from interlock.model.records import dataclass
 from interlock.policy import Policy
 from interlock.runtime import folders as runs
 from interlock.runtime import network
-from interlock.runtime.environment import child_environment
 from interlock.runtime.signing import signing_plan
 from interlock.runtime.staged_roots import lowers_of
+from interlock.runtime.standing import stand
 
 if TYPE_CHECKING:
     from interlock.oracle import Oracle
-    from interlock.runtime.control import Control, Reply
-    from interlock.runtime.control_protocol import ControlRequest
-    from interlock.runtime.living import Living
     from interlock.runtime.performer import Performer
 
 
@@ -90,7 +85,7 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
             if advice:
                 note(advice)
             prepared = network.prepare(request.policy, request.environment, path, signing)
-            sandbox, staging_mode, folders = _stand(request, path, folders, prepared, note)
+            sandbox, staging_mode, folders = stand(request, path, folders, prepared, note)
             folder = runs.RunFolder(
                 path=path,
                 run_id=run_id,
@@ -108,7 +103,9 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
                 sandbox.close()
             _forget(path)
             raise
-        status = _watch(request, sandbox, performer, prepared)
+        from interlock.runtime.watching import watch
+
+        status = watch(request, sandbox, performer, prepared)
         sandbox.close()
         _conclude(performer, status)
         return RunOutcome(
@@ -126,21 +123,6 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
         lock.release()
 
 
-def _import_the_rest() -> None:
-    """Load what is needed once the sandbox stands, while it is being set up on the other processor."""
-    import interlock.runtime.control
-    import interlock.runtime.keys
-    import interlock.runtime.performer
-    import interlock.runtime.reads
-    import interlock.runtime.touches
-    import interlock.staging.layers
-    import interlock.staging.listing
-    from interlock.runtime.label_store import is_there
-
-    if is_there():
-        import interlock.runtime.label_rows  # noqa: F401
-
-
 def _open_ledger(
     request: RunRequest, note: Callable[[str], None], sandbox: boundary.Sandbox, folder: runs.RunFolder
 ) -> Performer:
@@ -148,6 +130,7 @@ def _open_ledger(
     from interlock.evidence import LedgerWriter
     from interlock.runtime.keys import make_keys
     from interlock.runtime.performer import Performer
+    from interlock.runtime.watching import know_labels
 
     runs.describe(folder)
     key, secret = make_keys(folder.path)
@@ -164,28 +147,9 @@ def _open_ledger(
         )
     )
     performer.feed(_boundary_stood(request, folder, sandbox))
-    _know_labels(performer, request.policy)
+    know_labels(performer, request.policy)
     ledger.barrier()
     return performer
-
-
-def _know_labels(performer: Performer, policy: Policy) -> None:
-    """Have the core know what earlier runs, and those beside this one, left in the places that it stages."""
-    from interlock.runtime import label_store
-
-    stamp = label_store.stamp()
-    if stamp == performer.labels_of:
-        return
-    performer.labels_of = stamp
-    labels = label_store.labels_for(performer.folder.folders, policy)
-    if labels is not None and labels != performer.labels:
-        performer.labels = labels
-        performer.feed(labels)
-        if labels.lost:
-            performer.resolution.warnings.append(
-                f"{labels.lost}: every file counts as untrusted and as sensitive as the policy knows; "
-                + label_store.NEXT
-            )
 
 
 def _words(argv: tuple[str, ...]) -> str:
@@ -200,103 +164,6 @@ def _manifest(request: RunRequest) -> Mapping[str, object]:
         "argv": [path_text(os.fsencode(word)) for word in request.argv],
         "plan": None,
     }
-
-
-def _stand(
-    request: RunRequest,
-    path: str,
-    folders: tuple[runs.StagedFolder, ...],
-    prepared: network.Prepared,
-    note: Callable[[str], None],
-) -> tuple[boundary.Sandbox, ev.Staging, tuple[runs.StagedFolder, ...]]:
-    """Set the sandbox up over overlays, or over full copies where the file system can be no layer.
-
-    Returns: also the folders that are staged: HOME is never copied, what is written there is thrown away then.
-    """
-    if request.staging is not ev.Staging.COPY:
-        plan = _plan(request, path, folders, prepared, copied=False)
-        try:
-            return boundary.start(plan, _import_the_rest), ev.Staging.OVERLAY, folders
-        except boundary.OverlayError as error:
-            if request.staging is ev.Staging.OVERLAY:
-                raise
-            note(f"{error.message}: working on a full copy, without file events")
-    if any(folder.name == HOME for folder in folders):
-        folders = tuple(folder for folder in folders if folder.name != HOME)
-        note("HOME is not copied: what the command changes in it is thrown away")
-    _copy(folders)
-    plan = _plan(request, path, folders, prepared, copied=True)
-    return boundary.start(plan, _import_the_rest), ev.Staging.COPY, folders
-
-
-def _copy(folders: tuple[runs.StagedFolder, ...]) -> None:
-    from interlock import staging
-
-    for folder in folders:
-        try:
-            left_out = staging.copy_tree(folder.lower, folder.upper)
-        except OSError as error:
-            raise InputError(
-                f"`{folder.lower}` cannot be copied: {error.strerror}",
-                hint="free space for it, or choose another state folder: INTERLOCK_STATE=DIR interlock run …",
-            ) from error
-        if left_out:
-            raise InputError(
-                f"`{folder.lower}` holds what cannot be copied: {', '.join(left_out[:3])}",
-                hint="make it readable, or move it out of the workspace",
-            )
-
-
-def _plan(
-    request: RunRequest,
-    path: str,
-    folders: tuple[runs.StagedFolder, ...],
-    prepared: network.Prepared,
-    *,
-    copied: bool,
-) -> boundary.SandboxPlan:
-    sandbox_rule = request.policy.sandbox
-    return boundary.SandboxPlan(
-        argv=request.argv,
-        environment=child_environment(
-            request.policy, request.environment, request.working_directory, prepared.environment
-        ),
-        working_directory=request.working_directory,
-        home=request.environment.get("HOME", "/"),
-        overlays=tuple(
-            boundary.Overlay(
-                name=folder.name,
-                target=folder.lower,
-                lower=folder.lower,
-                upper=folder.upper,
-                work=folder.work,
-                observed=not copied,
-                copied=copied,
-                sparse=folder.name == HOME,
-            )
-            for folder in folders
-        ),
-        hidden=(*sandbox_rule.hide, runs.state_folder()),
-        exposed=sandbox_rule.expose,
-        limits=_limits(request.policy),
-        nested=sandbox_rule.nested,
-        allow_degraded=request.allow_degraded,
-        scratch=os.path.join(path, "scratch"),
-        net=prepared.plan,
-        placed=prepared.placed,
-    )
-
-
-def _limits(policy: Policy) -> boundary.Limits:
-    """A limit of 0 in the policy says nothing: the boundary's own default, or the host's, stands."""
-    asked, default = policy.limits, boundary.Limits()
-    return boundary.Limits(
-        processes=asked.processes or default.processes,
-        file_size_bytes=asked.file_size_bytes or default.file_size_bytes,
-        open_files=asked.open_files or default.open_files,
-        memory_bytes=asked.memory_bytes or default.memory_bytes,
-        tmp_size_bytes=asked.tmp_size_bytes or default.tmp_size_bytes,
-    )
 
 
 def _boundary_stood(
@@ -315,106 +182,6 @@ def _boundary_stood(
         file_events=sandbox.events,
         on_conflict=request.on_conflict,
     )
-
-
-def _watch(
-    request: RunRequest, sandbox: boundary.Sandbox, performer: Performer, prepared: network.Prepared
-) -> boundary.ExitStatus | None:
-    from interlock.runtime.performer import LedgerLost
-    from interlock.runtime.reads import with_content
-    from interlock.runtime.touches import Touches
-
-    touches = performer.touches = Touches(performer.folder, sandbox.not_before_ns)
-    keeps = {folder.name: folder.keeps() for folder in performer.folder.folders if folder.globs}
-
-    origins = None
-    if request.policy.git_trusted:
-        from interlock.runtime.git_origins import GitOrigins
-
-        origins = GitOrigins(performer.folder.folders, request.policy.git_trusted).with_origin
-
-    def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
-        touches.observe(activity)  # first of all: what the host has there is looked at as early as can be
-        if isinstance(activity, ev.ActivityObserved):
-            activity = _of_what_counts(activity, keeps)
-            _know_labels(performer, request.policy)
-            activity = with_content(activity, performer.folder.folders, performer.declares, origins)
-        performer.feed(activity)
-        # What a killed monitor has not signed is lost to the evidence.
-        performer.ledger.sign()
-
-    if performer.folder.staging is ev.Staging.COPY:
-        observe(ev.ActivityLost(reason="a full copy has no file events"))
-    servers: list[network.Server] = []
-
-    def serve(doors: boundary.Doors) -> network.Server:
-        servers.append(network.Server(prepared=prepared, performer=performer, sandbox=sandbox, doors=doors))
-        return servers[0]
-
-    performer.sandbox = sandbox
-    control = _control(performer, sandbox)
-    try:
-        status = sandbox.run(observe, serve, (control.source(),) if control is not None else ())
-        if not performer.stopped:
-            return status
-        # What it did until then is kept, and waits for the principal.
-        performer.feed(ev.Interrupted(trigger="stopped", detail="interlock stop"))
-        return None
-    except LedgerLost:
-        sandbox.close()
-        raise
-    except (BoundaryError, OSError) as error:
-        sandbox.close()
-        if servers and servers[0].fault is not None:
-            raise servers[0].fault from error
-        performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
-        return None
-    finally:
-        performer.sandbox = None
-        if control is not None:
-            control.close()
-        touches.close()
-
-
-def _of_what_counts(
-    activity: ev.ActivityObserved, keeps: Mapping[str, Callable[[str], object] | None]
-) -> ev.ActivityObserved:
-    """Leave out what happened in the part of HOME that is thrown away: what lies there says nothing of the work."""
-
-    def counts(place: Place) -> bool:
-        keep = keeps.get(place.root)
-        return keep is None or bool(keep(place.path))
-
-    if not keeps:
-        return activity
-    return replace(
-        activity,
-        reads=tuple(one for one in activity.reads if counts(one.place)),
-        writes=tuple(one for one in activity.writes if counts(one.place)),
-    )
-
-
-def _control(performer: Performer, sandbox: boundary.Sandbox) -> Control | None:
-    """Let other terminals reach the run while its command lives; a run that cannot be reached loses nothing else."""
-    from interlock.runtime.control import Control
-
-    served: list[Living] = []
-
-    def stop() -> None:
-        performer.stopped = True
-        sandbox.stop()
-
-    def serve(request: ControlRequest, reply: Reply) -> None:
-        if not served:
-            from interlock.runtime.living import Living
-
-            served.append(Living(performer, stop))
-        served[0].serve(request, reply)
-
-    try:
-        return Control(performer.folder.path, performer.folder.run_id, serve)
-    except OSError:
-        return None
 
 
 def _conclude(performer: Performer, status: boundary.ExitStatus | None) -> None:

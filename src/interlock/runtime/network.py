@@ -15,6 +15,7 @@ from interlock.boundary.net import trust
 from interlock.boundary.net.authority import AuthorityFiles, take
 from interlock.boundary.net.plan import BoundSecret, NetLimits, NetPlan, OpaqueRoute, Published, Signing
 from interlock.model.errors import BoundaryError, InputError
+from interlock.model.labels import Confidentiality
 from interlock.model.records import dataclass
 from interlock.policy import Policy
 from interlock.runtime.folders import NET_FOLDER, PLACEHOLDERS, state_folder
@@ -119,6 +120,16 @@ def net_plan(
         upstream_proxy=_proxy(environment),
         no_proxy=_no_proxy(environment),
         limits=_limits(policy),
+        views=_declares_levels(policy),
+    )
+
+
+def _declares_levels(policy: Policy) -> bool:
+    """Say whether anything can be sensitive: else a body that cannot be read carries nothing."""
+    return (
+        policy.highest_level > Confidentiality.PUBLIC
+        or policy.network.declares_levels
+        or any(tool.output.level > Confidentiality.PUBLIC for tool in policy.tools.tools)
     )
 
 

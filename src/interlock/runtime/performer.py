@@ -56,6 +56,8 @@ class Resolution:
     """Requests that were refused while the command ran, and so were told to it at once."""
     committed: int = 0
     skipped: tuple[str, ...] = ()
+    thrown_away: int = 0
+    """Files that the command wrote in HOME where nothing is kept."""
     held: bool = False
     asked: bool = False
     """Whether an oracle had anything to answer."""

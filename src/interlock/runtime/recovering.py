@@ -206,9 +206,8 @@ def _recover(
     with workspace_lock([item.lower for item in folder.folders], note):
         performer = history.reopen(folder.path, Strict(), note)
         try:
-            before = performer.state.committed
             _finish(performer, settling)
-            return _ended(folder, performer, before)
+            return _ended(folder, performer, state.committed)
         finally:
             history.close(performer)
 
@@ -252,7 +251,7 @@ def _finish(performer: Performer, settling: tuple[str, StuckChoice] | None) -> N
 
 
 def _ended(folder: runs.RunFolder, performer: Performer, before: int) -> Recovered:
-    """Say what the run is now, by its fold."""
+    """Say what the run is now, by its fold. Takes: `before`, what was committed when it was cut off."""
     state = performer.state
     fault = performer.resolution.fault
     match state.phase:
@@ -267,13 +266,13 @@ def _ended(folder: runs.RunFolder, performer: Performer, before: int) -> Recover
             )
         case Phase.STUCK if state.stuck_on:
             return _waiting(folder, state.stuck_on, fault)
-        case Phase.HELD if state.committed > before:
+        case phase if phase in _RESOLVING:
+            return _stuck(folder, fault or f"it is {phase.value}")
+        case _ if state.committed > before:  # also a commit of a living command, which died with its monitor
             return _held(folder, Ending.FINISHED, "what was released is merged; the rest is staged")
         case Phase.HELD:
             message = "the workspace is as before the commit; the work is staged still"
             return _held(folder, Ending.ROLLED_BACK, f"{message} ({fault})" if fault else message)
-        case phase if phase in _RESOLVING:
-            return _stuck(folder, fault or f"it is {phase.value}")
         case phase:
             return _held(folder, Ending.HELD_WORK, f"cut off while {phase.value}; its work is staged")
 

@@ -20,6 +20,7 @@ from interlock.model.effects import Effect, FileChange, FileStamp
 from interlock.model.errors import InterlockError, StuckError
 from interlock.model.places import Place
 from interlock.runtime.folders import NET_FOLDER, RunFolder
+from interlock.runtime.thrown_away import ThrownAway
 
 if TYPE_CHECKING:
     from interlock.boundary import Sandbox
@@ -56,6 +57,7 @@ class StagedWork:
         self.merge_finished = False
         """Set by recovery: the write-ahead log had ended the merge already."""
         self._snapshot: tuple[staging.StagedRoot, ...] = ()
+        self._thrown = ThrownAway()
         self._note = note
         self.roots = tuple(folder.staged_root(item) for item in folder.folders)
 
@@ -72,6 +74,7 @@ class StagedWork:
             self.drop_snapshot()
             self._snapshot = staging.take_snapshot(self.roots, self.folder.at(SNAPSHOT), self.sandbox.still)
         baseline = self.touches.baseline() if self.touches is not None else None
+        self._thrown = ThrownAway()
         found = self._changes(baseline)
         if living:
             found = self._with_late(list(found))
@@ -88,7 +91,10 @@ class StagedWork:
         branches: Branches | None = None
         for root in self.scope_roots:
             unsaved = staging.Unsaved(root)
-            for listed in staging.list_changes(root, judges_content=_judges_content, baseline=baseline):
+            listing = staging.list_changes(
+                root, judges_content=_judges_content, baseline=baseline, thrown=self._thrown.take
+            )
+            for listed in listing:
                 if self.forgets(listed.place):
                     continue
                 change = listed
@@ -97,6 +103,10 @@ class StagedWork:
 
                     branches = branches or Branches()
                     change = branches.marked(root, listed)
+                elif listed.place.path.rpartition("/")[2] == "index":
+                    from interlock.runtime.git_index_needs import with_needs
+
+                    change = with_needs(root, listed)
                 yield replace(change, unsaved=True) if unsaved.is_lost_by(change) else change
                 seen += 1
                 if seen % 10_000 == 0:
@@ -110,7 +120,12 @@ class StagedWork:
         )
 
     def _listed(self, batch: list[FileChange], *, last: bool) -> ev.ChangesListed:
-        return ev.ChangesListed(changes=tuple(batch), last=last)
+        if not last:
+            return ev.ChangesListed(changes=tuple(batch), last=False)
+        self.resolution.thrown_away = self._thrown.count
+        return ev.ChangesListed(
+            changes=tuple(batch), last=True, thrown_away=self._thrown.count, thrown=tuple(self._thrown.names)
+        )
 
     def diff(self, effect: Effect) -> str:
         """Return the effect's text difference for a review."""

@@ -78,6 +78,10 @@ class RunStory:
     interruptions: list[str] = field(default_factory=list)
     unreadable: list[ev.TrafficRefused] = field(default_factory=list)
     """Traffic that could not be read, and so went nowhere."""
+    thrown_away: int = 0
+    """Files that the command wrote in HOME where nothing is kept."""
+    thrown: tuple[str, ...] = ()
+    """The first of them, as paths below HOME."""
     nodes: int = 0
     announced: list[Announced] = field(default_factory=list)
     """What the model announced, in order."""
@@ -134,6 +138,8 @@ def tell(path: str) -> RunStory:
                 story.exited = event
             case ev.ChangesListed():
                 _listed(story, item.state.batches[-1] if event.changes else ())
+                if event.last:
+                    story.thrown_away, story.thrown = event.thrown_away, event.thrown
             case ev.OracleAnswered():
                 _answered(story, event, item.state)
                 _refused_in(story, item.state)

@@ -5,8 +5,8 @@ import stat
 
 from interlock.model.effects import FileStamp, FileType, Hazard
 from interlock.model.errors import IntegrityError
-from interlock.staging.host_edits import Pair
 from interlock.staging.layers import OpenRoot, mark_of
+from interlock.staging.pairs import Pair
 from interlock.staging.stamps import (
     CAPABILITY_XATTR,
     FACTS_PREFIX,

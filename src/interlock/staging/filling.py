@@ -3,6 +3,7 @@
 import errno
 import os
 import time
+from collections.abc import Iterator
 
 from interlock.model.effects import FileStamp, FileType
 from interlock.model.errors import IntegrityError
@@ -14,6 +15,7 @@ from interlock.staging.copying import (
     set_attribute_values,
     set_attributes,
 )
+from interlock.staging.lending import Loans
 from interlock.staging.merge_plan import StageItem, Substitute
 from interlock.staging.stamps import host_digest, open_file, read_xattrs, stamp_of, type_of
 from interlock.staging.syscalls import open_beneath
@@ -36,11 +38,17 @@ _COPY_INSTEAD = frozenset(
 
 
 class Filler:
-    """Copies the items of one root into its stage folder, checked against what was listed; to be closed."""
+    """Copies the items of one root into its stage folder, checked against what was listed; to be closed.
 
-    def __init__(self, name: str, new_fd: int, upper_fd: int, lower_fd: int) -> None:
-        self._name = name
-        self._new, self._upper, self._lower = new_fd, upper_fd, lower_fd
+    Takes: `fds`, open: the stage folder's `new`, the layer, the host's folder.
+    """
+
+    def __init__(
+        self, name: str, fds: tuple[int, int, int], loans: Loans, *, index_fd: int | None = None
+    ) -> None:
+        self._name, self._loans = name, loans
+        self._new, self._upper, self._lower = fds
+        self._index = index_fd
         self._links: dict[int, str] = {}
         self._folders: list[StageItem] = []
         self._parent: tuple[str, int] | None = None
@@ -51,20 +59,24 @@ class Filler:
             os.close(self._parent[1])
         self._parent = None
 
-    def _at(self, path: str) -> tuple[int, str]:
+    def _at(self, item: StageItem) -> tuple[int, str]:
         """Return the open folder above a staged file, and its name; items of one folder come together."""
-        folder, _, name = path.rpartition("/")
+        if item.entry:
+            if self._index is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), item.upper_path)
+            return self._index, item.entry
+        folder, _, name = item.upper_path.rpartition("/")
         if self._parent is None or self._parent[0] != folder:
             self.close()
-            self._parent = (folder, open_beneath(self._upper, folder, os.O_PATH | os.O_DIRECTORY))
+            self._parent = (folder, self._loans.open_folder(self._upper, folder))
         return self._parent[1], name
 
     def add(self, item: StageItem) -> None:
         """Copy one item. Raises: OSError; IntegrityError, where the copy is not what was listed."""
         if item.host_link is not None and self._link_host(item, item.host_link):
             return
-        fd, name = self._at(item.upper_path)
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        fd, name = self._at(item)
+        status = self._loans.true(os.stat(name, dir_fd=fd, follow_symlinks=False))
         kind = type_of(status)
         found = stamp_of(status)
         earlier = self._links.get(status.st_ino) if item.instead is None else None
@@ -84,24 +96,31 @@ class Filler:
             found = stamp_of(status, digest=digest)
         elif kind is FileType.FIFO:
             make_special(status, self._new, item.path)
-        if item.instead is None and kind is not FileType.DIRECTORY and status.st_nlink > 1:
+        is_linked = kind is not FileType.DIRECTORY and (status.st_nlink > 1 or item.entry != "")
+        if item.instead is None and is_linked:
             self._links[status.st_ino] = item.path
         self._match(item, found)
 
-    def finish_folders(self) -> None:
-        """Give the staged folders their attributes, now that nothing more goes into them."""
+    def finish_folders(self) -> Iterator[StageItem]:
+        """Give the staged folders their attributes, now that nothing more goes into them.
+
+        Returns: each when it has them, the deeper first: what lies in one may be out of reach afterwards.
+        """
         for item in reversed(self._folders):
-            source = open_beneath(self._upper, item.upper_path, os.O_PATH | os.O_DIRECTORY)
+            source = self._loans.open_folder(self._upper, item.upper_path)
             try:
                 target = os.open(item.path, _FOLDER | os.O_NOFOLLOW, dir_fd=self._new)
                 try:
                     set_attributes(
-                        target, os.fstat(source), read_xattrs(f"/proc/self/fd/{source}", lend_mode=True)
+                        target,
+                        self._loans.true(os.fstat(source)),
+                        read_xattrs(f"/proc/self/fd/{source}", lend_mode=True),
                     )
                 finally:
                     os.close(target)
             finally:
                 os.close(source)
+            yield item
 
     def _put_substitute(self, item: StageItem, instead: Substitute, fd: int, name: str) -> FileStamp:
         """Copy the bytes that stand for the staged ones, with the attributes that were planned.

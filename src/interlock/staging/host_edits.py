@@ -4,64 +4,22 @@ Nearly every place is settled by one comparison of its ctime with the start; the
 Where it cannot be told, the answer is that it was changed.
 """
 
-import ctypes
 import errno
 import os
 import stat
-import struct
 from dataclasses import replace
 
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
 from interlock.model.places import Place, path_text
-from interlock.model.records import dataclass
 from interlock.staging.baseline import SLACK_NS, Baseline, Touch
 from interlock.staging.layers import OpenRoot, mark_of
-from interlock.staging.linked import Handle, handle_at, status_by_handle
+from interlock.staging.linked import Handle, handle_at, handle_in, status_by_handle
+from interlock.staging.pairs import Pair, Trail
 from interlock.staging.stamps import before_stamp, stamp_of
+from interlock.staging.syscalls import birth_ns
 
 _FUTURE_NS = 1_000_000_000
-_MARK_HEAD_BYTES = 21
-_TYPE_AT = 4
-_STATX_BTIME, _SYMLINK_NOFOLLOW, _BTIME_AT = 0x800, 0x100, 80
 _UNKNOWN = object()
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trail:
-    """What is known of the folders above a place.
-
-    Takes: `moved`, whether one was moved by the agent, so that touches of old have other names; `swapped`, whether
-    the host put another folder in the place of one (EDITED), or may have (UNCERTAIN); `gone`, whether the host
-    removed one that the agent worked in.
-    """
-
-    moved: bool = False
-    swapped: HostEdit | None = None
-    gone: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """One entry of the merged view, with the open folders it lies in on both sides."""
-
-    name: str
-    path: str
-    lower_path: str
-    upper_fd: int
-    lower_fd: int | None
-    lower: os.stat_result | None
-    trail: Trail
-    lower_name: str = ""
-    """Where the host has another name for it."""
-    is_left: bool = False
-    """Whether the agent moved away what the host has there, so that `lower` is None."""
-
-    @property
-    def is_moved(self) -> bool:
-        """Say whether the agent moved it, or a folder above it."""
-        return self.trail.moved or self.path != self.lower_path
 
 
 class HostEdits:
@@ -159,12 +117,12 @@ class HostEdits:
             mark = mark_of(self._root, upper_fd, "origin")
             if mark is None:
                 return HostEdit.UNCERTAIN  # the agent made its folder anew
-            origin = _handle_in(mark)
+            origin = handle_in(mark)
             if origin is not None:
                 return None if handle_at(lower_fd, ".") in (origin, None) else HostEdit.EDITED
         else:
             upper, start_ns = os.fstat(upper_fd), self._baseline.since_ns - SLACK_NS
-            if _birth_ns(upper_fd, ".") >= start_ns or upper.st_mtime_ns < start_ns <= upper.st_ctime_ns:
+            if birth_ns(upper_fd, ".") >= start_ns or upper.st_mtime_ns < start_ns <= upper.st_ctime_ns:
                 return HostEdit.UNCERTAIN  # the agent made it anew, or moved it here
         # a folder that is put somewhere keeps its mtime, and one whose entries change does not
         return None if lower.st_mtime_ns >= self._baseline.host_since_ns - SLACK_NS else HostEdit.UNCERTAIN
@@ -289,13 +247,13 @@ class HostEdits:
 
     def _was_copied_after(self, pair: Pair, lower: os.stat_result, upper: os.stat_result) -> bool:
         """Say whether the agent's side began as a copy of the host's, made after the host's last edit."""
-        born_ns = _birth_ns(pair.upper_fd, pair.name)
+        born_ns = birth_ns(pair.upper_fd, pair.name)
         return self._began_with(pair, upper) and (born_ns == 0 or born_ns > lower.st_ctime_ns + SLACK_NS)
 
     def _is_born_late(self, pair: Pair) -> bool:
         assert pair.lower_fd is not None
         return (
-            _birth_ns(pair.lower_fd, pair.lower_name or pair.name) >= self._baseline.host_since_ns - SLACK_NS
+            birth_ns(pair.lower_fd, pair.lower_name or pair.name) >= self._baseline.host_since_ns - SLACK_NS
         )
 
     def _began_with(self, pair: Pair, upper: os.stat_result, upper_fd: int | None = None) -> bool:
@@ -303,13 +261,14 @@ class HostEdits:
         if pair.path == "":
             return True
         if not self._open.is_overlay:
-            return 0 < _birth_ns(pair.upper_fd, pair.name) < self._baseline.since_ns - SLACK_NS
+            return 0 < birth_ns(pair.upper_fd, pair.name) < self._baseline.since_ns - SLACK_NS
         if upper_fd is not None:
             return mark_of(self._root, upper_fd, "origin") is not None
         return self._origin_mark(pair) is not None
 
     def _origin(self, pair: Pair) -> Handle | None:
-        return _handle_in(self._origin_mark(pair)) if self._open.is_overlay else None
+        mark = self._origin_mark(pair) if self._open.is_overlay else None
+        return None if mark is None else handle_in(mark)
 
     def _origin_mark(self, pair: Pair) -> bytes | None:
         path = f"/proc/self/fd/{pair.upper_fd}/{pair.name}"
@@ -384,26 +343,3 @@ def _is_like(now: FileStamp, then: FileStamp) -> bool:
     if now.type is FileType.DIRECTORY is then.type:
         return (now.mode, now.uid, now.gid) == (then.mode, then.uid, then.gid)
     return now == then
-
-
-def _handle_in(mark: bytes | None) -> Handle | None:
-    """Read the file handle in an overlay's `origin` mark; None where the mark has none."""
-    if mark is None or len(mark) <= _MARK_HEAD_BYTES:
-        return None
-    return Handle(type=mark[_TYPE_AT], data=mark[_MARK_HEAD_BYTES:])
-
-
-def _birth_ns(dir_fd: int, name: str) -> int:
-    """Return when an entry's inode was made, 0 where the file system does not say.
-
-    Source: statx(2).
-    """
-    answer = ctypes.create_string_buffer(256)
-    if _libc.statx(dir_fd, os.fsencode(name), _SYMLINK_NOFOLLOW, _STATX_BTIME, answer) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), name)
-    (mask,) = struct.unpack_from("=I", answer, 0)
-    if not mask & _STATX_BTIME:
-        return 0
-    seconds, nanoseconds = struct.unpack_from("=qI", answer, _BTIME_AT)
-    return int(seconds) * 1_000_000_000 + int(nanoseconds)

@@ -5,10 +5,15 @@ from collections.abc import Callable, Iterator
 from interlock.model.effects import ChangeKind, FileChange, FileType
 
 
-def only_kept(changes: Iterator[FileChange], keeps: Callable[[str], object]) -> Iterator[FileChange]:
+def only_kept(
+    changes: Iterator[FileChange],
+    keeps: Callable[[str], object],
+    thrown: Callable[[str], None] = lambda _path: None,
+) -> Iterator[FileChange]:
     """Leave out what is thrown away.
 
-    Takes: `changes`, in the order of a listing; `keeps`, whether a place counts.
+    Takes: `changes`, in the order of a listing; `keeps`, whether a place counts; `thrown`, told of each place whose new
+    content is left out.
     Returns: the changes at places that count, each after the new folders that it lies in. A folder that took the
     place of a file that does not count is thrown away with all below it, and so is a move from or to elsewhere.
     """
@@ -17,6 +22,8 @@ def only_kept(changes: Iterator[FileChange], keeps: Callable[[str], object]) -> 
     for change in changes:
         path = change.place.path
         if lost and path.startswith(lost):
+            if _holds_content(change):
+                thrown(path)
             continue
         while waiting and not path.startswith(waiting[-1].place.path + "/"):
             waiting.pop()
@@ -29,3 +36,13 @@ def only_kept(changes: Iterator[FileChange], keeps: Callable[[str], object]) -> 
             waiting.append(change)
         elif is_folder and change.kind in (ChangeKind.REPLACE, ChangeKind.RENAME):
             lost = path + "/"
+        elif _holds_content(change):
+            thrown(path)
+
+
+def _holds_content(change: FileChange) -> bool:
+    return (
+        change.after is not None
+        and change.after.type is not FileType.DIRECTORY
+        and change.kind is not ChangeKind.ATTRIBUTES
+    )

@@ -4,14 +4,15 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from interlock.model.errors import IntegrityError
 from interlock.model.events import Staging
 from interlock.model.places import Place, path_text
 from interlock.model.records import dataclass
-from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
+from interlock.staging.lending import Loans, lending
+from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot, open_index
 from interlock.staging.stamps import check_depth, lent_mode, open_folder
 from interlock.staging.syscalls import open_beneath
 
@@ -21,14 +22,17 @@ class OpenRoot:
     """A root with its two folders open.
 
     Takes: `moved`, the folders that were moved: old path on the host -> new path in the merged view; `lost`, the
-    new paths of those that the host does not have any more.
+    new paths of those that the host does not have any more; `index_fd`, the overlay's index, where it has one;
+    `loans`, which open the layer's folders to their owner, and know the modes that these have.
     """
 
     root: StagedRoot
     upper_fd: int
     lower_fd: int
     moved: dict[str, str]
+    loans: Loans
     lost: frozenset[str] = frozenset()
+    index_fd: int | None = None
 
     @property
     def is_overlay(self) -> bool:
@@ -42,31 +46,42 @@ class OpenRoot:
 
 @contextmanager
 def opened(root: StagedRoot) -> Iterator[OpenRoot]:
-    """Open both sides of a root and find the folders that moved.
+    """Open both sides of a root, and its index, and find the folders that moved.
 
     Raises: OSError; IntegrityError where the layer holds marks that cannot be.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    lower_fd = os.open(root.lower, flags)
-    try:
+    with ExitStack() as stack:
+        lower_fd = os.open(root.lower, flags)
+        stack.callback(os.close, lower_fd)
+        loans = stack.enter_context(lending(root.upper))
+        loans.lend_top()
         upper_fd = os.open(root.upper, flags | os.O_NOFOLLOW)
-        try:
-            moved: dict[str, str] = {}
-            opened_root = OpenRoot(root=root, upper_fd=upper_fd, lower_fd=lower_fd, moved=moved)
-            if opened_root.is_overlay:
-                _find_moved(opened_root)
-                lost = {source for source in moved if not _is_there(opened_root, source)}
-                if lost:
-                    opened_root = replace(
-                        opened_root,
-                        moved={source: new for source, new in moved.items() if source not in lost},
-                        lost=frozenset(moved[source] for source in lost),
-                    )
-            yield opened_root
-        finally:
-            os.close(upper_fd)
-    finally:
-        os.close(lower_fd)
+        stack.callback(os.close, upper_fd)
+        index_fd = open_index(root)
+        if index_fd is not None:
+            stack.callback(os.close, index_fd)
+        moved: dict[str, str] = {}
+        opened_root = OpenRoot(
+            root=root,
+            upper_fd=upper_fd,
+            lower_fd=lower_fd,
+            moved=moved,
+            loans=loans,
+            index_fd=index_fd,
+        )
+        if not opened_root.is_overlay:
+            loans.lend_below(upper_fd)
+        else:
+            _find_moved(opened_root)
+            lost = {source for source in moved if not _is_there(opened_root, source)}
+            if lost:
+                opened_root = replace(
+                    opened_root,
+                    moved={source: new for source, new in moved.items() if source not in lost},
+                    lost=frozenset(moved[source] for source in lost),
+                )
+        yield opened_root
 
 
 def mark_of(root: StagedRoot, fd: int, name: str) -> bytes | None:
@@ -145,10 +160,11 @@ def _read_marks(
             (entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), key=os.fsencode
         )
     for name in names:
+        child = f"{path}/{name}" if path else name
         status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        child_fd = open_folder(fd, name, status, lend_mode=True)
+        opened_root.loans.lend(fd, name, status, child)
+        child_fd = open_folder(fd, name, status)
         try:
-            child = f"{path}/{name}" if path else name
             mark = mark_of(root, child_fd, "redirect")
             pair = (f"{beside}/{name}" if beside else name, start)
             if mark is not None:

@@ -61,6 +61,11 @@ def origin_of(opened_root: OpenRoot, dir_fd: int, name: str, status: os.stat_res
         if error.errno in (errno.ENODATA, errno.ENOTSUP):
             return None
         raise
+    return handle_in(mark)
+
+
+def handle_in(mark: bytes) -> Handle | None:
+    """Read the file handle in an overlay's `origin` mark, or the name of an index entry; None where it has none."""
     if len(mark) <= _MARK_HEAD_BYTES:
         return None
     return Handle(type=mark[_TYPE_AT], data=mark[_MARK_HEAD_BYTES:])
@@ -78,23 +83,45 @@ def handle_at(dir_fd: int, name: str) -> Handle | None:
     return Handle(type=handle.handle_type, data=bytes(handle.data[: handle.handle_bytes]))
 
 
-def host_names(opened_root: OpenRoot, handles: Collection[Handle]) -> Iterator[tuple[str, Handle]]:
+def host_names(
+    opened_root: OpenRoot, handles: Collection[Handle], alone: Collection[Handle] = ()
+) -> Iterator[tuple[str, Handle]]:
     """List the host's names, below the root, of those files among `handles` that have several.
 
+    Takes: `alone`, files of which the layer has no name (`alone_in_index`): one name on the host is enough.
     Returns: (host path, handle), in order.
     """
     wanted: dict[int, Handle] = {}
     unknown: set[Handle] = set()
-    for handle in handles:
+    for handle in {*handles, *alone}:
         try:
             status = status_by_handle(opened_root.lower_fd, handle)
         except PermissionError:
             unknown.add(handle)
             continue
-        if status is not None and status.st_nlink > 1:
+        if status is not None and (status.st_nlink > 1 or handle in alone):
             wanted[status.st_ino] = handle
     if wanted or unknown:
-        yield from _walk(opened_root.lower_fd, opened_root.lower_fd, "", wanted, unknown)
+        fewest = 1 if unknown.intersection(alone) else 2
+        yield from _walk(opened_root.lower_fd, "", wanted, unknown, fewest)
+
+
+def names_in_layer(opened_root: OpenRoot, handle: Handle, path: str = "") -> list[str]:
+    """List the names that the layer has of a host file which it copied up."""
+    found = []
+    fd = open_beneath(opened_root.upper_fd, path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.scandir(fd) as entries:
+            names = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in entries)
+        for name, is_folder in names:
+            child = f"{path}/{name}" if path else name
+            if is_folder:
+                found += names_in_layer(opened_root, handle, child)
+            elif origin_of(opened_root, fd, name, os.stat(name, dir_fd=fd, follow_symlinks=False)) == handle:
+                found.append(child)
+    finally:
+        os.close(fd)
+    return found
 
 
 def has_several_names(opened_root: OpenRoot, handle: Handle) -> bool:
@@ -153,8 +180,9 @@ def status_by_handle(mount_fd: int, handle: Handle) -> os.stat_result | None:
 
 
 def _walk(
-    top_fd: int, mount_fd: int, path: str, wanted: dict[int, Handle], unknown: set[Handle]
+    top_fd: int, path: str, wanted: dict[int, Handle], unknown: set[Handle], fewest: int
 ) -> Iterator[tuple[str, Handle]]:
+    """Walk below a folder. Takes: `fewest`, how many names a file has at least that may be one of `unknown`."""
     fd = open_beneath(top_fd, path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(fd) as entries:
@@ -162,10 +190,10 @@ def _walk(
         for name, ino, is_folder in sorted(found, key=lambda entry: os.fsencode(entry[0])):
             child = f"{path}/{name}" if path else name
             if is_folder:
-                yield from _walk(top_fd, mount_fd, child, wanted, unknown)
+                yield from _walk(top_fd, child, wanted, unknown, fewest)
             elif ino in wanted:
                 yield child, wanted[ino]
-            elif unknown and os.stat(name, dir_fd=fd, follow_symlinks=False).st_nlink > 1:
+            elif unknown and os.stat(name, dir_fd=fd, follow_symlinks=False).st_nlink >= fewest:
                 handle = handle_at(fd, name)
                 if handle in unknown:
                     yield child, handle

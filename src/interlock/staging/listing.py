@@ -12,11 +12,15 @@ from interlock.model.errors import IntegrityError
 from interlock.model.places import path_text
 from interlock.staging.baseline import Baseline
 from interlock.staging.comparing import SideReader, hazards_of, open_if_needed, same_attributes, same_content
-from interlock.staging.host_edits import HostEdits, Pair, Trail
+from interlock.staging.copied_moves import CopiedMoves
+from interlock.staging.host_edits import HostEdits
+from interlock.staging.indexed import alone_in_index
 from interlock.staging.kept_places import only_kept
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
 from interlock.staging.linked import Handle, has_several_names, host_names, origin_of, shows_host
+from interlock.staging.moved_files import MovedFiles, both
 from interlock.staging.outward import LinkTracer
+from interlock.staging.pairs import Pair, Trail
 from interlock.staging.roots import StagedRoot
 from interlock.staging.stamps import (
     check_depth,
@@ -35,13 +39,15 @@ def list_changes(
     judges_content: Callable[[str], bool],
     text_limit_bytes: int = TEXT_LIMIT_BYTES,
     baseline: Baseline | None = None,
+    thrown: Callable[[str], None] = lambda _path: None,
 ) -> Iterator[FileChange]:
     """List every difference between the staged copy and the host, and nothing else.
 
     Takes: `judges_content`, whether the verdict on a place (its path, `path_text` writing) depends on its
     content, which is then given as text; `text_limit_bytes`, how much of it at most; `baseline`, what the
     agent began from: a change of a place that the host has changed since is then marked (`host_edit`), and one
-    whose two sides came to the same is left out.
+    whose two sides came to the same is left out; `thrown`, told of each file (`path_text` writing) that the command
+    wrote where the root keeps nothing.
     Returns: changes in order, a folder before what lies below it, siblings by the bytes of their names; names
     that a changed file has beside its own (hard links, in an overlay with an index) come last. A
     removed folder is one DELETE, whose `before` counts (`size_bytes`) and digests what lies below; a folder
@@ -52,7 +58,7 @@ def list_changes(
     try:
         with opened(root) as opened_root:
             found = _Lister(opened_root, judges_content, text_limit_bytes, baseline).run()
-            yield from found if root.keeps is None else only_kept(found, root.keeps)
+            yield from found if root.keeps is None else only_kept(found, root.keeps, thrown)
     except OSError as error:
         name = path_text(os.fsencode(error.filename)) if isinstance(error.filename, str | bytes) else ""
         raise IntegrityError(
@@ -88,11 +94,15 @@ class _Lister:
         self._read = SideReader(opened_root, self._leaving, text_limit_bytes)
         self._linked: dict[Handle, str] = {}
         self._edits = None if baseline is None else HostEdits(opened_root, baseline)
+        self._moved = MovedFiles(opened_root)
+        self._moves = None
+        if baseline is not None and self._edits is not None:
+            self._moves = CopiedMoves(opened_root, self._edits, baseline)
         self._tracer = LinkTracer(opened_root.root, opened_root.upper_fd, opened_root.lower_fd)
 
     def run(self) -> Iterator[FileChange]:
         upper_fd, lower_fd = self._open.upper_fd, self._open.lower_fd
-        lower, upper = os.fstat(lower_fd), os.fstat(upper_fd)
+        lower, upper = os.fstat(lower_fd), self._open.loans.true(os.fstat(upper_fd))
         trail = Trail() if self._edits is None else self._edits.trail
         before, after = stamp_of(lower), stamp_of(upper)
         if before != after or read_xattrs(lower_fd) != read_xattrs(upper_fd):
@@ -128,7 +138,9 @@ class _Lister:
         for name in sorted(names, key=os.fsencode):
             child = f"{path}/{name}" if path else name
             lower_child = f"{lower_path}/{name}" if lower_path else name
-            upper = os.stat(name, dir_fd=upper_fd, follow_symlinks=False) if name in upper_names else None
+            upper = None
+            if name in upper_names:
+                upper = self._open.loans.true(os.stat(name, dir_fd=upper_fd, follow_symlinks=False))
             if upper is not None and self._overlay and is_whiteout(self._root, upper_fd, name, upper):
                 upper = None
             lower = None
@@ -161,13 +173,23 @@ class _Lister:
     def _removed(self, pair: Pair) -> Iterator[FileChange]:
         place = self._open.place(pair.path)
         removal = None if self._edits is None else self._edits.removal(pair)
-        passing = None if removal is None else removal.passing
+        gathering = self._moved.gathering()
+        passing = both(gathering.passing, None if removal is None else removal.passing)
         before, text = self._read.before(pair, judged=self._judges(place.path), passing=passing)
         change = FileChange(kind=ChangeKind.DELETE, place=place, before=before, before_text=text)
+        assert pair.lower is not None
+        change = replace(change, needs=gathering.needs() or self._moved.needs_of_file(change, pair.lower))
         if self._edits is None or removal is None:
             yield change
         elif (settled := self._edits.settled_removal(change, pair, removal.edit)) is not None:
-            yield settled
+            yield self._with_moves(settled)
+
+    def _with_moves(self, change: FileChange) -> FileChange:
+        """Return the removal of an entry, marked where its content may be what came to a place in doubt."""
+        if self._moves is None or change.host_edit is not None:
+            return change
+        edit = self._moves.in_doubt()
+        return change if edit is None else replace(change, host_edit=edit)
 
     def _directory(self, pair: Pair, upper: os.stat_result, *, whole: bool) -> Iterator[FileChange]:
         child, lower, lower_fd, trail = pair.path, pair.lower, pair.lower_fd, pair.trail
@@ -221,7 +243,7 @@ class _Lister:
                 yield change
                 yield from self._folder(fd, None, (child, ""), trail, whole=False)
             else:
-                below = open_folder(lower_fd, pair.name, lower)
+                below = self._open_host_folder(lower_fd, pair, lower)
                 before = stamp_of(lower)
                 trail = replace(trail, moved=trail.moved or redirected)
                 trail = self._trail_below(trail, child, lower, (below, fd))
@@ -237,6 +259,16 @@ class _Lister:
             os.close(fd)
             if below is not None:
                 os.close(below)
+
+    def _open_host_folder(self, lower_fd: int, pair: Pair, lower: os.stat_result) -> int:
+        try:
+            return open_folder(lower_fd, pair.name, lower)
+        except PermissionError as error:
+            path = path_text(os.fsencode(f"{self._root.lower}/{pair.lower_path}"))
+            raise IntegrityError(
+                f"the host's folder `{self._open.place(pair.path)}` is closed to you: its changes cannot be told",
+                hint=f"nothing was changed; open it, then go on with the run: chmod u+rx '{path}'",
+            ) from error
 
     def _lost(self, pair: Pair, after: FileStamp) -> FileChange:
         """Return the change of a folder that the agent moved here and the host removed meanwhile."""
@@ -325,19 +357,26 @@ class _Lister:
     ) -> FileChange | None:
         if self._edits is None:
             return change
-        return self._edits.settled(change, pair, upper, same_xattrs=same_xattrs, below=below)
+        settled = self._edits.settled(change, pair, upper, same_xattrs=same_xattrs, below=below)
+        removes = change.kind is ChangeKind.REPLACE and count_below(change) > 0
+        return self._with_moves(settled) if settled is not None and removes else settled
 
     def _further_names(self) -> Iterator[FileChange]:
         """List the names of changed hard-linked host files that the layer itself does not hold."""
         paths = PathMap(self._open.moved)
-        for lower_path, handle in host_names(self._open, self._linked):
+        alone = alone_in_index(self._root, self._open.index_fd)
+        for lower_path, handle in host_names(self._open, self._linked, alone):
             path = paths.to_merged(lower_path)
             if not shows_host(self._open, path, lower_path):
                 continue
             with ExitStack() as stack:
-                folder, _, name = self._linked[handle].rpartition("/")
-                upper_fd = open_beneath(self._open.upper_fd, folder, os.O_RDONLY | os.O_DIRECTORY)
-                stack.callback(os.close, upper_fd)
+                if handle in alone:
+                    assert self._open.index_fd is not None
+                    name, upper_fd = alone[handle], self._open.index_fd
+                else:
+                    folder, _, name = self._linked[handle].rpartition("/")
+                    upper_fd = open_beneath(self._open.upper_fd, folder, os.O_RDONLY | os.O_DIRECTORY)
+                    stack.callback(os.close, upper_fd)
                 lower_folder, _, lower_name = lower_path.rpartition("/")
                 lower_fd = open_beneath(self._open.lower_fd, lower_folder, os.O_RDONLY | os.O_DIRECTORY)
                 stack.callback(os.close, lower_fd)

@@ -12,15 +12,18 @@ the agent removes from it afterwards would come back from the host. Two kinds of
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 
 from interlock.model.dependencies import PathMap, host_path, moved_folders
 from interlock.model.effects import ChangeKind, FileChange, FileType
 from interlock.model.events import Staging
 from interlock.model.places import path_bytes
 from interlock.staging.dependents import with_dependents
+from interlock.staging.indexed import alone_in_index
 from interlock.staging.layers import opened
-from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
+from interlock.staging.linked import Handle, handle_at
+from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot, open_index
 from interlock.staging.stamps import lent_mode, open_folder
 from interlock.staging.syscalls import open_beneath
 
@@ -37,18 +40,23 @@ def waits_for_the_end(roots: Sequence[StagedRoot], changes: Sequence[FileChange]
         if root.mode is not Staging.OVERLAY or root.xattr_prefix != TRUSTED_XATTR_PREFIX:
             continue
         moved = {_raw(old): _raw(new) for old, new in moved_folders(changes, root.name).items()}
-        lower = os.open(root.lower, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with ExitStack() as stack:
+            lower = os.open(root.lower, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, lower)
+            index_fd = open_index(root)
+            if index_fd is not None:
+                stack.callback(os.close, index_fd)
+            alone = alone_in_index(root, index_fd)
             for index, change in enumerate(changes):
                 if change.place.root == root.name and change.before is not None:
                     whole = change.kind in (ChangeKind.DELETE, ChangeKind.REPLACE)
                     if change.before.type is FileType.DIRECTORY and not whole:
                         continue
+                    if change.kind is ChangeKind.RENAME:
+                        continue
                     path = host_path(_raw(change.place.path), PathMap(moved))
-                    if change.kind is not ChangeKind.RENAME and _has_links(lower, path, frozenset(moved)):
+                    if _has_links(lower, path, frozenset(moved)) or _is_alone(lower, path, alone):
                         found.append(index)
-        finally:
-            os.close(lower)
     return with_dependents(changes, found)
 
 
@@ -102,6 +110,21 @@ def _is_folder(lower: int, path: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def _is_alone(lower: int, path: str, alone: Collection[Handle]) -> bool:
+    """Say whether the overlay's index alone has the file that the host has at a path."""
+    if not alone:
+        return False
+    folder, _, name = path.rpartition("/")
+    try:
+        parent = open_beneath(lower, folder, os.O_PATH | os.O_DIRECTORY)
+        try:
+            return handle_at(parent, name) in alone
+        finally:
+            os.close(parent)
+    except FileNotFoundError:
+        return False
 
 
 def _has_links(lower: int, path: str, leaving: frozenset[str]) -> bool:

@@ -29,14 +29,15 @@ class StageItem:
     """One file to be copied into the stage folder.
 
     Takes: `path`, in the stage folder's `new`, the slot first; `upper_path`, where the staged copy has it;
-    `after`, what it must be; `host_link`, a host file that it is to be another name of, or None; `instead`, what
-    stands for its staged bytes, or None.
+    `entry`, its name in the overlay's index where that alone has it, else ""; `after`, what it must be; `host_link`,
+    a host file that it is to be another name of, or None; `instead`, what stands for its staged bytes, or None.
     """
 
     root: int
     path: str
     upper_path: str
     after: FileStamp
+    entry: str = ""
     host_link: str | None = None
     instead: Substitute | None = None
 

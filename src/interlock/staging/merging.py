@@ -7,9 +7,10 @@ undo (`keeping`), once its outcome is durable.
 """
 
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
+from interlock.model.effects import FileType
 from interlock.model.errors import IntegrityError, StuckError
 from interlock.model.places import path_text
 from interlock.staging.errors import ConflictError, MergeFailedError
@@ -24,9 +25,12 @@ from interlock.staging.journal import (
     stage_path,
 )
 from interlock.staging.keeping import KEEP_BYTES, Made, keep, made_at, want_kept
+from interlock.staging.lending import lending
 from interlock.staging.merge_plan import MergePlan, StageItem
+from interlock.staging.open_stage import MOVED, NEW, OLD
+from interlock.staging.roots import open_index
 from interlock.staging.stamps import read_xattrs
-from interlock.staging.stepping import MOVED, NEW, OLD, Steps
+from interlock.staging.stepping import Steps
 from interlock.staging.syscalls import syncfs
 from interlock.staging.wal import Put, Wal, WalRoot
 
@@ -268,24 +272,30 @@ def _fill(
             os.removexattr(stage_fd, "system.posix_acl_default")
         for name in (NEW, OLD, MOVED):
             os.mkdir(name, 0o700, dir_fd=stage_fd)
-        new_fd = os.open(NEW, _FOLDER, dir_fd=stage_fd)
-        upper_fd = os.open(plan.roots[root].upper, _FOLDER | os.O_NOFOLLOW)
-        try:
-            filler = Filler(plan.roots[root].name, new_fd, upper_fd, lower_fd)
-            try:
-                for item in items:
-                    filler.add(item)
-                filler.finish_folders()
-            finally:
-                filler.close()
-            made = [made_at(new_fd, root, item.path, item.after) for item in items]
-        finally:
-            os.close(upper_fd)
-            os.close(new_fd)
+        staged = plan.roots[root]
+        with ExitStack() as stack:
+            new_fd = os.open(NEW, _FOLDER, dir_fd=stage_fd)
+            stack.callback(os.close, new_fd)
+            loans = stack.enter_context(lending(staged.upper))
+            loans.lend_top()
+            upper_fd = os.open(staged.upper, _FOLDER | os.O_NOFOLLOW)
+            stack.callback(os.close, upper_fd)
+            index_fd = open_index(staged)
+            if index_fd is not None:
+                stack.callback(os.close, index_fd)
+            filler = Filler(staged.name, (new_fd, upper_fd, lower_fd), loans, index_fd=index_fd)
+            stack.callback(filler.close)
+            for item in items:
+                filler.add(item)
+            # each is read before the folder above it may close
+            plain = [item for item in items if item.after.type is not FileType.DIRECTORY]
+            made = {item.path: made_at(new_fd, root, item.path, item.after) for item in plain}
+            for item in filler.finish_folders():
+                made[item.path] = made_at(new_fd, root, item.path, item.after)
         syncfs(stage_fd)
     finally:
         os.close(stage_fd)
-    return made
+    return [made[item.path] for item in items]
 
 
 def _wal_of(

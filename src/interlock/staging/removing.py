@@ -3,16 +3,27 @@
 import os
 import stat
 
-from interlock.staging.roots import StagedRoot
+from interlock.staging.roots import StagedRoot, open_index
 
 
 def discard(root: StagedRoot) -> None:
-    """Drop everything in the staged copy; its top folder stays, empty.
+    """Drop everything in the staged copy, whose overlay is not mounted; its top folder stays, empty.
 
-    Holds: no symlink is followed, and nothing outside of `root.upper` is touched.
+    Holds: no symlink is followed, and nothing outside of `root.upper` and `root.index` is touched.
     Raises: OSError.
     """
-    fd = os.open(root.upper, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    # the index first: a file that the layer has no more would else count as one that only the index holds
+    index_fd = open_index(root)
+    if index_fd is not None:
+        _empty_and_close(index_fd)
+    above = os.open(os.path.dirname(root.upper), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _empty_and_close(_open_own_folder(above, os.path.basename(root.upper)))
+    finally:
+        os.close(above)
+
+
+def _empty_and_close(fd: int) -> None:
     try:
         empty_folder(fd)
     finally:

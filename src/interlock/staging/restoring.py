@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from interlock.model.events import Staging
 from interlock.staging.copying import copy_symlink, set_attributes, set_symlink_attributes
 from interlock.staging.in_use import is_mapped, who_has_open
+from interlock.staging.lending import lending
 from interlock.staging.pouring import pour
 from interlock.staging.roots import StagedRoot
 from interlock.staging.stamps import check_depth, open_file, open_folder, paths_of_inodes, read_xattrs
@@ -27,6 +28,7 @@ class View:
     """
 
     def __init__(self, root: StagedRoot, merged: str, *, whole: bool) -> None:
+        self._root = root
         self._whole = whole
         self._overlay = root.mode is Staging.OVERLAY
         self._fds: list[int] = []
@@ -98,14 +100,15 @@ class View:
     def folders(self) -> list[str]:
         """List the folders that the layer holds, its top too."""
         found = [""]
-        for path in found:
-            fd = open_beneath(self._upper, path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                with os.scandir(fd) as entries:
-                    names = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
-            finally:
-                os.close(fd)
-            found.extend(f"{path}/{name}" if path else name for name in names)
+        with lending(self._root.upper) as loans:
+            for path in found:
+                at = loans.open_folder(self._upper, path)
+                try:
+                    with os.scandir(f"/proc/self/fd/{at}") as entries:
+                        names = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
+                finally:
+                    os.close(at)
+                found.extend(f"{path}/{name}" if path else name for name in names)
         return found
 
     def seek_peers(self, lower_paths: Iterable[str]) -> None:

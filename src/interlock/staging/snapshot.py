@@ -25,10 +25,12 @@ from interlock.model.events import Staging
 from interlock.model.records import dataclass
 from interlock.staging.copying import copy_symlink, set_attributes
 from interlock.staging.errors import MergeFailedError
+from interlock.staging.indexed import entries_alone
 from interlock.staging.layers import is_whiteout
+from interlock.staging.lending import is_closed, lending
 from interlock.staging.pouring import pour
 from interlock.staging.removing import empty_folder, remove_tree
-from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot
+from interlock.staging.roots import TRUSTED_XATTR_PREFIX, StagedRoot, open_index
 from interlock.staging.stamps import check_depth, lent_mode, open_file, open_folder, read_xattrs
 
 _LIVE_PASSES = 5
@@ -37,7 +39,7 @@ _FEW = 16
 _TICK_NS = 20_000_000
 """A status can be as old as the kernel's clock tick when it is told: what is younger is not trusted."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ELOOP, errno.ENXIO)
+_WENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ELOOP, errno.ENXIO, errno.EACCES)
 """What a path that the agent changes under our hands gives."""
 
 
@@ -54,10 +56,17 @@ def take_snapshot(
     """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     mirrors: list[_Mirror] = []
+    copies: list[StagedRoot] = []
     try:
         try:
             for number, root in enumerate(roots):
-                mirrors.append(_Mirror(root, f"{folder}/{number}"))
+                copy = replace(root, upper=f"{folder}/{number}")
+                mirrors.append(_Mirror(root, _open_layer(root), copy.upper))
+                index_fd = open_index(root)
+                if index_fd is not None:
+                    copy = replace(copy, index=f"{folder}/index-{number}")
+                    mirrors.append(_Mirror(root, index_fd, copy.index, is_index=True))
+                copies.append(copy)
             for _ in range(_LIVE_PASSES):
                 if sum(mirror.follow() for mirror in mirrors) <= _FEW:
                     break
@@ -78,7 +87,13 @@ def take_snapshot(
     except BaseException:
         _empty(folder)
         raise
-    return tuple(replace(root, upper=f"{folder}/{number}") for number, root in enumerate(roots))
+    return tuple(copies)
+
+
+def _open_layer(root: StagedRoot) -> int:
+    with lending(root.upper) as loans:
+        loans.lend_top()
+        return os.open(root.upper, _FOLDER)
 
 
 def _empty(folder: str) -> None:
@@ -113,10 +128,16 @@ class _Attributes:
 
 
 class _Mirror:
-    """One layer and its copy, brought in step pass by pass; to be closed."""
+    """One folder of a root's staged copy, and its copy, brought in step pass by pass; to be closed.
 
-    def __init__(self, root: StagedRoot, target: str) -> None:
+    Takes: `source`, the open folder, which is closed with the rest; `is_index`, whether it is the overlay's index, of
+    which only what nothing else holds is copied.
+    """
+
+    def __init__(self, root: StagedRoot, source: int, target: str, *, is_index: bool = False) -> None:
         self._root = root
+        self._source = source
+        self._is_index = is_index
         self._overlay = root.mode is Staging.OVERLAY
         self._seen: dict[str, _Seen] = {}
         self._folders: dict[str, _Attributes] = {}
@@ -124,12 +145,11 @@ class _Mirror:
         self._links: dict[int, tuple[str, int]] = {}
         self._copied = 0
         self._still = False
-        os.mkdir(target, 0o700)
-        self._source = os.open(root.upper, _FOLDER)
         try:
+            os.mkdir(target, 0o700)
             self._target = os.open(target, _FOLDER)
         except BaseException:
-            os.close(self._source)
+            os.close(source)
             raise
 
     def close(self) -> None:
@@ -145,7 +165,12 @@ class _Mirror:
         """
         self._still, self._copied = still, 0
         self._links = {}
-        self._folder(self._source, self._target, "")
+        if not still and is_closed(os.fstat(self._source)):
+            return 0
+        with lending(self._root.upper) as self._loans:
+            if still:
+                self._loans.lend_top()
+            self._folder(self._source, self._target, "")
         return self._copied
 
     def finish(self, names: str) -> None:
@@ -184,7 +209,7 @@ class _Mirror:
     def _folder(self, source: int, target: int, path: str) -> None:
         check_depth(path)
         self._note_folder(source, path)
-        names = os.listdir(source)
+        names = list(entries_alone(self._root, source)) if self._is_index else os.listdir(source)
         below = self._below.setdefault(path, set())
         for name in below.difference(names):
             self._drop(target, name, f"{path}/{name}" if path else name)
@@ -209,7 +234,7 @@ class _Mirror:
 
     def _note_folder(self, fd: int, path: str) -> None:
         known = self._folders.get(path)
-        status = os.fstat(fd)
+        status = self._loans.true(os.fstat(fd))
         if known is not None and known.is_settled and _facts(known.status) == _facts(status):
             return
         is_settled = status.st_ctime_ns < time.time_ns() - _TICK_NS
@@ -240,7 +265,11 @@ class _Mirror:
 
     def _enter(self, fds: tuple[int, int], name: str, status: os.stat_result, child: str) -> None:
         source, target = fds
-        below = open_folder(source, name, status, lend_mode=True)
+        if is_closed(status):
+            if not self._still:
+                return  # its agent would see it opened: that waits for the last look
+            self._loans.lend(source, name, status, child)
+        below = open_folder(source, name, status)
         try:
             if child not in self._folders:
                 self._drop(target, name, child)

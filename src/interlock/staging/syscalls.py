@@ -1,12 +1,13 @@
 """The few Linux calls of staging that `os` does not have.
 
-Source: openat2(2), rename(2), syncfs(2), ioctl_ficlone(2).
+Source: openat2(2), rename(2), syncfs(2), ioctl_ficlone(2), statx(2).
 """
 
 import ctypes
 import errno
 import fcntl
 import os
+import struct
 
 from interlock.model.errors import BoundaryError
 
@@ -20,6 +21,7 @@ _CONFINED = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_XDEV
 
 _NR_OPENAT2 = 437  # one number on every architecture: the call is newer than the common table
 _FICLONE = 0x40049409
+_STATX_BTIME, _SYMLINK_NOFOLLOW, _BTIME_AT = 0x800, 0x100, 80
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -86,3 +88,16 @@ def share_bytes(source_fd: int, target_fd: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def birth_ns(dir_fd: int, name: str) -> int:
+    """Return when an entry's inode was made, 0 where the file system does not say. Raises: OSError."""
+    answer = ctypes.create_string_buffer(256)
+    if _libc.statx(dir_fd, os.fsencode(name), _SYMLINK_NOFOLLOW, _STATX_BTIME, answer) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), name)
+    (mask,) = struct.unpack_from("=I", answer, 0)
+    if not mask & _STATX_BTIME:
+        return 0
+    seconds, nanoseconds = struct.unpack_from("=qI", answer, _BTIME_AT)
+    return int(seconds) * 1_000_000_000 + int(nanoseconds)

@@ -16,7 +16,7 @@ from interlock.staging.errors import ConflictError, MergeFailedError
 from interlock.staging.journal import FINISHED, locked
 from interlock.staging.keeping import MOVED, NEW, OLD, Kept, drop, remove_below, write_file
 from interlock.staging.merging import apply, forget, recover
-from interlock.staging.stepping import MARKS
+from interlock.staging.open_stage import MARKS
 from interlock.staging.undo_entries import entries_of
 from interlock.staging.undoing import UndoPlan
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-from interlock.model.errors import InputError
+from interlock.model.errors import InputError, IntegrityError
 from interlock.model.places import Place, path_bytes, path_text
 from interlock.model.records import dataclass
 from interlock.staging.keeping import Kept
@@ -55,18 +55,25 @@ def plan_undo(
     `except_changed`, whether what is unchanged goes back where other things changed; `later`, merges that are
     to be undone before this one: what they touched is not looked at yet, and the plan has no log.
     Raises: InputError, where the selection names a part of what came or went as one; IntegrityError, where a
-    root's folder is another one; OSError.
+    root's folder is another one, or the host cannot be looked at.
     """
     if kept.wal is None:
         raise InputError(f"commit {kept.number} of the run cannot be undone: {kept.why_not}")
-    with ExitStack() as stack:
-        checks: list[RootCheck] = []
-        for number in range(len(kept.wal.roots)):
-            checks.append(RootCheck(kept, number))
-            stack.callback(checks[-1].close)
-        return _Planner(kept, kept.wal, checks, _Selection(kept.wal, selection)).plan(
-            done, _shadow(later), except_changed=except_changed
-        )
+    try:
+        with ExitStack() as stack:
+            checks: list[RootCheck] = []
+            for number in range(len(kept.wal.roots)):
+                checks.append(RootCheck(kept, number))
+                stack.callback(checks[-1].close)
+            return _Planner(kept, kept.wal, checks, _Selection(kept.wal, selection)).plan(
+                done, _shadow(later), except_changed=except_changed
+            )
+    except OSError as error:
+        name = path_text(os.fsencode(error.filename)) if isinstance(error.filename, str | bytes) else ""
+        raise IntegrityError(
+            f"what the run committed cannot be compared with what is there now: {error.strerror} `{name}`",
+            hint="nothing was changed; let the folder be read (chmod u+rx), then undo again",
+        ) from error
 
 
 class _Selection:

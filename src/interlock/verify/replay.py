@@ -81,9 +81,28 @@ def _difference(expected: Node, node: ReadNode) -> str:
         return "verdict"
     if expected.branches != tuple(node.branches):
         return "branches"
-    if not _same(expected.payload, node.payload):
+    if not _same(expected.payload, node.payload) and not _same(
+        _unformed(expected.payload, node.payload), node.payload
+    ):
         return "payload"
     return ""
+
+
+def _unformed(expected: object, recorded: object) -> object:
+    """Return what is expected as an older ledger wrote it: without the form of a derivation where it has none.
+
+    Its re-check then takes any form of the value's type (`verify.derivations`).
+    """
+    if isinstance(expected, Mapping) and isinstance(recorded, Mapping):
+        formless = "form" in expected and "form" not in recorded and "rule" in expected
+        kept = {key: value for key, value in expected.items() if not (formless and key == "form")}
+        return {
+            key: _unformed(value, recorded.get(key)) if key in ("derivations", "premises") else value
+            for key, value in kept.items()
+        }
+    if isinstance(expected, list) and isinstance(recorded, list) and len(expected) == len(recorded):
+        return [_unformed(one, other) for one, other in zip(expected, recorded, strict=True)]
+    return expected
 
 
 def _same(left: object, right: object) -> bool:

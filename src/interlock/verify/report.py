@@ -105,7 +105,8 @@ _REASONS_OF_STEP = {
     " signature signature-order signature-missing truncation tail seal-count seal-chain",
     4: "parent-kind parent-verdict blocked-missing",
     5: "parent-order branch-order branch-missing branch-unlisted structure-root",
-    6: "replay-mismatch",
+    6: "replay-mismatch derivation-value derivation-rule derivation-node derivation-span derivation-premise"
+    " derivation-missing",
 }
 _STEP_OF = {reason: step for step, reasons in _REASONS_OF_STEP.items() for reason in reasons.split()}
 

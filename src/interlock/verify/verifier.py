@@ -232,12 +232,15 @@ def verify_path(
 
 
 def _replay(path: str, nodes: int) -> None:
-    """Fold the recorded events again; what does not follow from them, or cannot be folded, is a flaw."""
+    """Check every derivation again, and fold the recorded events; what does not follow from them is a flaw."""
+    from interlock.verify.derivations import DerivationRefuted, rechecked
     from interlock.verify.replay import ReplayMismatch, replay
 
     try:
-        for _ in replay(iterate(path, nodes)):
+        for _ in replay(rechecked(iterate(path, nodes))):
             pass
+    except DerivationRefuted as refuted:
+        raise Flaw(f"derivation-{refuted.fault.value}", refuted.message, node=refuted.seq) from refuted
     except ReplayMismatch as mismatch:
         raise Flaw("replay-mismatch", mismatch.message, node=mismatch.seq) from mismatch
     except Flaw:

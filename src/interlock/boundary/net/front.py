@@ -71,7 +71,7 @@ class Front:
         self.gate = gate
         self.pool = Pool(plan, loop, dialler)
         self.credentials = Credentials(plan)
-        self.sight = Sight(self.credentials)
+        self.sight = Sight(self.credentials, views=plan.views)
         self.tokens: dict[str, str] = {}
         self.parked_folder = os.path.join(plan.folder, "parked")
         self.endings: set[Callable[[], None]] = set()

@@ -92,7 +92,8 @@ class NetPlan:
     `reach_own`, whether a name may lead to an address of this machine's interfaces (never to loopback);
     `local_names`, names, `*.name` or `*` that may lead to any address of this machine, loopback too;
     `upstream_proxy`, URL of the proxy between us and the world, `""` for none; `no_proxy`, host suffixes that do
-    without it; `folder`, the run's own folder for spooled bodies; `signing`, None where nothing is signed.
+    without it; `folder`, the run's own folder for spooled bodies; `signing`, None where nothing is signed; `views`,
+    whether bodies that are no text are looked into: only what may hold something sensitive is worth it.
     """
 
     folder: str
@@ -107,6 +108,7 @@ class NetPlan:
     no_proxy: tuple[str, ...] = ()
     limits: NetLimits = field(default_factory=NetLimits)
     signing: Signing | None = None
+    views: bool = True
 
 
 def names_host(patterns: tuple[str, ...], host: str) -> bool:

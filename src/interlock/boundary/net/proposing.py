@@ -23,11 +23,13 @@ _WEBSOCKET = {"http": "ws", "https": "wss"}
 class Sight:
     """What was seen of credentials, remembered: most requests of a connection carry the same fields.
 
+    Takes: `views`, whether bodies that are no text are looked into.
     Holds: what `Credentials` says of the same fields, host and query changes only as a request `passed`.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, *, views: bool = True) -> None:
         self._credentials = credentials
+        self.views = views
         self._known: dict[tuple[str, str, int, str, RawHeaders], tuple[Credential, Headers, str]] = {}
 
     def seen(self, head: RequestHead) -> tuple[Credential, Headers, str]:
@@ -76,14 +78,16 @@ def request_of(
         text = spool.text(field(head.headers, b"content-type"), field(head.headers, b"content-encoding"))
     views: tuple[str, ...] = ()
     whole = True
+    leads_out = False
     if body and text is None and spool is not None:
         from interlock.boundary.net.views import MAX_BYTES, views_of
 
-        if spool.size_bytes <= MAX_BYTES:
+        if sight.views and spool.size_bytes <= MAX_BYTES:
             kind = field(head.headers, b"content-type")
             views, whole = views_of(b"".join(spool.chunks()), kind, field(head.headers, b"content-encoding"))
         else:
             whole = False
+        leads_out = _leads_out(head, spool)
     found: tuple[str, ...] = ()
     if tokens:
         parts: list[bytes] = [head.target.encode("ascii")]
@@ -110,7 +114,26 @@ def request_of(
         pushes=_pushes(head, spool) if body and spool is not None else (),
         views=views,
         views_whole=whole,
+        leads_out=leads_out,
     )
+
+
+def _leads_out(head: RequestHead, spool: Spool) -> bool:
+    """Look through JSON that is no recorded text; what is larger still may name anything."""
+    first = next(spool.chunks(), b"")
+    encoding = field(head.headers, b"content-encoding")
+    if not encoding and first.lstrip()[:1] not in (b"{", b"["):
+        return False
+    from interlock.boundary.net.inflating import inflate_sent
+    from interlock.boundary.net.views import INFLATED_BYTES
+    from interlock.model.inference import leads_out
+
+    if spool.size_bytes > INFLATED_BYTES:
+        return True
+    data: bytes | None = b"".join(spool.chunks())
+    if encoding and data is not None:
+        data = inflate_sent(data, encoding, INFLATED_BYTES)
+    return data is None or (data.lstrip()[:1] in (b"{", b"[") and leads_out(data.decode("utf-8", "replace")))
 
 
 def _pushes(head: RequestHead, spool: Spool) -> tuple[RefUpdate, ...]:

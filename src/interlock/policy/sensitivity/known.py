@@ -3,25 +3,28 @@
 Source: KAIROS, sensitive values; the levels, the encodings and the trails, ours.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from interlock.model.labels import Confidentiality
 from interlock.model.records import changed, dataclass
-from interlock.policy.matching import holds_any
-from interlock.policy.sensitivity.marks import FEW, GRAM, Marks, fold, marks_of, phrases_in, squeeze, words_of
-from interlock.policy.sensitivity.readings import readings_of
+from interlock.policy.sensitivity.decoding import GAP
+from interlock.policy.sensitivity.folding import plain
+from interlock.policy.sensitivity.marks import Marks, marks_of
+from interlock.policy.sensitivity.readings import layers_of
+from interlock.policy.sensitivity.searching import Searched, index_of
 
 MAX_MARKS = 200_000
 """Of all sensitive texts; what comes later counts as present everywhere."""
-MAX_TEXT = 16_384
-"""What is longer is decoded once; an encoding inside of that counts as the highest level that is known."""
-MAX_DECODED = 131_072
-"""What is longer is not decoded: it counts as the highest level that is known. The monitor stands still while it
-decodes."""
+_JOINED = 262_144
+"""Short texts are read together up to so many characters: reading one has a cost of its own."""
+_AROUND = 512
+_MOST_AROUND = 16_384
+Groups = tuple[tuple[Confidentiality, tuple[Marks, ...]], ...]
 TRAIL_LENGTH = 2_048
 PIECE_LENGTH = 512
 MAX_TRAILS = 256
+_LETTERS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +39,12 @@ class Trail:
 class Known:
     """What sensitive data is known by, and what left before.
 
-    Takes: `groups`, the highest level first; `trails`, the latest last.
+    Takes: `groups`, the highest level first, the marks of each in parts, of which a later one is less than half of the
+    one before; `trails`, the latest last.
     Holds: marks are only added; a trail never lowers what a text carries.
     """
 
-    groups: tuple[tuple[Confidentiality, tuple[Marks, ...]], ...] = ()
+    groups: Groups = ()
     trails: tuple[Trail, ...] = ()
 
     def __bool__(self) -> bool:
@@ -54,14 +58,18 @@ class Known:
     def with_text(self, level: Confidentiality, text: str) -> "Known | None":
         """Return what is known with a sensitive text, None where there is no room for it."""
         marks = marks_of(text)
-        if not marks.size:
-            return self
         groups = dict(self.groups)
         held = groups.get(level, ())
-        if marks in held:
+        for one in held:
+            marks = marks.but(one)
+        if not marks.size:
             return self
         if marks.size + sum(one.size for _level, all_of in self.groups for one in all_of) > MAX_MARKS:
             return None
+        # As much as was added is made ready for the search again, however many texts come.
+        while held and held[-1].size < 2 * marks.size:
+            marks = held[-1].and_also(marks)
+            held = held[:-1]
         groups[level] = (*held, marks)
         return changed(self, groups=tuple(sorted(groups.items(), reverse=True)))
 
@@ -78,18 +86,18 @@ class Known:
         return _level_in(self.groups, text)
 
     def level_in_parts(self, parts: Iterable[str], *, plainly: bool = False) -> Confidentiality:
-        """Return the highest level in any of these texts, each read for itself."""
+        """Return the highest level in any of these texts, which have nothing to do with each other."""
         level = Confidentiality.PUBLIC
-        for part in parts:
+        for part in _gathered(parts):
             if level >= self.highest:
                 break
             level = max(level, self.level_in(part, plainly=plainly))
         return level
 
     def _plain_level(self, text: str) -> Confidentiality:
-        lowered = fold(text)
+        searched = Searched(plain(text))
         for level, all_of in self.groups:
-            if any(holds_any(lowered, marks.words) for marks in all_of):
+            if any(searched.holds_word(index_of(marks)) for marks in all_of):
                 return level
         return Confidentiality.PUBLIC
 
@@ -130,58 +138,36 @@ NOTHING = Known()
 
 
 def _repeats(held: str, piece: str) -> bool:
-    return piece in held.split("\n")
+    # Of a value that is dealt out letter by letter a letter may come again.
+    return len(piece) > _LETTERS and piece in held.split("\n")
+
+
+def _gathered(parts: Iterable[str]) -> Iterator[str]:
+    held: list[str] = []
+    size = 0
+    for part in parts:
+        if size + len(part) > _JOINED and held:
+            yield GAP.join(held)
+            held, size = [], 0
+        held.append(part)
+        size += len(part)
+    yield GAP.join(held)
 
 
 @lru_cache(maxsize=64)
-def _level_in(groups: tuple[tuple[Confidentiality, tuple[Marks, ...]], ...], text: str) -> Confidentiality:
+def _level_in(groups: Groups, text: str) -> Confidentiality:
     """The one place where a text is searched: a request's parts repeat from one to the next, so it is remembered."""
     highest = groups[0][0]
+    longest = max(index_of(marks).longest for _level, all_of in groups for marks in all_of)
     found = Confidentiality.PUBLIC
-    if len(text) > MAX_DECODED:
-        return highest
-    readings = readings_of(text) if len(text) <= MAX_TEXT else readings_of(text, depth=1)
-    for one in readings.texts:
-        found = max(found, _in_one(groups, one, found))
-        if found >= highest:
+    for layer, whole in layers_of(text, min(max(_AROUND, 3 * longest), _MOST_AROUND)):
+        if layer:
+            searched = Searched(layer)
+            for level, all_of in groups:
+                if level <= found:
+                    break
+                if any(searched.holds(index_of(marks)) for marks in all_of):
+                    found = level
+        if found >= highest or not whole:
             return highest
-    return found if readings.whole else highest
-
-
-def _in_one(
-    groups: tuple[tuple[Confidentiality, tuple[Marks, ...]], ...], text: str, above: Confidentiality
-) -> Confidentiality:
-    folded = fold(text)
-    squeezed = squeeze(folded)
-    words: list[str] | None = None
-    for level, all_of in groups:
-        if level <= above:
-            break
-        for marks in all_of:
-            if holds_any(folded, marks.words) or _holds_strong(squeezed, marks.strong):
-                return level
-            if marks.phrases:
-                words = words_of(folded) if words is None else words
-                if not marks.phrases.isdisjoint(phrases_in(words)):
-                    return level
-    return Confidentiality.PUBLIC
-
-
-def _holds_strong(squeezed: str, strong: frozenset[str]) -> bool:
-    if len(strong) <= FEW:
-        return any(word in squeezed or word[::-1] in squeezed for word in strong)
-    grams = _grams_of(strong)
-    for at in range(len(squeezed) - GRAM + 1):
-        for word in grams.get(squeezed[at : at + GRAM], ()):
-            if squeezed.startswith(word, at):
-                return True
-    return False
-
-
-@lru_cache(maxsize=8)
-def _grams_of(strong: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    for word in strong:
-        for way in (word, word[::-1]):
-            found.setdefault(way[:GRAM], []).append(way)
-    return {gram: tuple(sorted(words)) for gram, words in found.items()}
+    return found

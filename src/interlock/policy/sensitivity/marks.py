@@ -1,19 +1,19 @@
 """By what a sensitive text is known again: its telling words, those that tell it even inside others, and its phrases.
 
 A word counts whole, between borders. One that chance hardly makes (`strong`) counts wherever it stands, with its
-punctuation taken out, and backwards. Phrases are five words in a row; of a long text a winnowed part of them is kept,
-so that any copy of `PHRASE_WORDS + WINDOW - 1` words holds one.
+punctuation taken out. Phrases are five words in a row; of a long text a winnowed part of them is kept, so that any copy
+of `PHRASE_WORDS + WINDOW - 1` words holds one. Each counts backwards as well.
 Source: KAIROS, sensitive tokens; Schleimer et al. 2003 (winnowing); the rest ours.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from zlib import crc32
 
 from interlock.model.records import dataclass
 from interlock.policy.matching import MIN_TOKEN_LENGTH, tokens_of
+from interlock.policy.sensitivity.folding import fold, squeeze, words_of
 
 PHRASE_WORDS = 5
 WINDOW = 4
@@ -21,13 +21,10 @@ _PHRASE_LETTERS = 20
 _STRONG_MIXED = 10
 _STRONG_DIGITS = 9
 _STRONG_LETTERS = 20
-FEW = 64
-"""So many strong words are searched for one by one; more of them by their grams."""
-GRAM = 8
-_WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d(?:[ .\-]?\d){8,}")
 _NAME = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?[A-Z][A-Z0-9_]*(?==)")
 _ARMOUR = re.compile(r"-----(?:BEGIN|END)[A-Z0-9 ]*-----")
+_PART = re.compile(r"[^\W_]+")
 _COMMON = frozenset(
     """access account address admin admins application auth begin bearer bucket certificate client cluster
     comment config connect connection console content create created critical customer customers data
@@ -44,44 +41,40 @@ _COMMON = frozenset(
     window with write zone""".split()  # noqa: SIM905 - a list of them would be five times as long
 )
 """Words that say nothing of whose they are: alone, or in a name made of nothing else (`access_token`)."""
-_LOOKS = str.maketrans("аеорсухіјѕԁһӏΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "aeopcyxijsdhlabezhikmnoptyxo")
-"""Letters of other alphabets that look like Latin ones."""
-
-
-def fold(text: str) -> str:
-    """Return a text as it is compared: NFKC, without invisible characters, look-alikes as Latin letters, lower case."""
-    if text.isascii():
-        return text.lower()
-    text = unicodedata.normalize("NFKC", text)
-    text = "".join(char for char in text if unicodedata.category(char) != "Cf")
-    return text.translate(_LOOKS).lower()
-
-
-def squeeze(folded: str) -> str:
-    """Return a folded text's letters and digits alone."""
-    return "".join(_WORD.findall(folded))
-
-
-def words_of(folded: str) -> list[str]:
-    """Return the words of a folded text, in order."""
-    return _WORD.findall(folded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """What a sensitive text is known by.
 
-    Takes: `words`, that count whole; `strong`, letters and digits that count anywhere; `phrases`.
+    Takes: `words`, that count whole; `strong`, letters and digits that count anywhere; `phrases`, the letters and
+    digits of five words in a row, that count anywhere too.
     """
 
     words: frozenset[str] = frozenset()
     strong: frozenset[str] = frozenset()
-    phrases: frozenset[tuple[str, ...]] = frozenset()
+    phrases: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
         """Return how many marks there are."""
         return len(self.words) + len(self.strong) + len(self.phrases)
+
+    def but(self, other: "Marks") -> "Marks":
+        """Return the marks that are not in another."""
+        return Marks(
+            words=self.words - other.words,
+            strong=self.strong - other.strong,
+            phrases=self.phrases - other.phrases,
+        )
+
+    def and_also(self, other: "Marks") -> "Marks":
+        """Return the marks of both."""
+        return Marks(
+            words=self.words | other.words,
+            strong=self.strong | other.strong,
+            phrases=self.phrases | other.phrases,
+        )
 
 
 @lru_cache(maxsize=4)
@@ -92,14 +85,14 @@ def marks_of(text: str) -> Marks:
     """
     folded = fold(_NAME.sub("", _ARMOUR.sub(" ", text)))
     words = {token for token in tokens_of(folded) if tells(token)}
-    strong = {bare for token in words if is_strong(bare := squeeze(token))}
+    strong = {strong for token in words if is_strong(strong := squeeze(token))}
     strong.update(squeeze(digits) for digits in _DIGITS.findall(folded))
     return Marks(words=frozenset(words), strong=frozenset(strong), phrases=_phrases(words_of(folded)))
 
 
 def tells(token: str) -> bool:
     """Say whether a word tells something of the text that holds it."""
-    parts = _WORD.findall(token)
+    parts = _PART.findall(token)
     return bool(parts) and len(token) >= MIN_TOKEN_LENGTH and not all(part in _COMMON for part in parts)
 
 
@@ -111,18 +104,22 @@ def is_strong(bare: str) -> bool:
     return len(bare) >= (_STRONG_MIXED if digits else _STRONG_LETTERS)
 
 
-def _phrases(words: list[str]) -> frozenset[tuple[str, ...]]:
-    found = list(phrases_in(words))
+def _phrases(words: list[str]) -> frozenset[str]:
+    found = list(_phrases_in(words))
     if len(found) <= WINDOW:
-        kept: Iterable[tuple[str, ...]] = found
+        kept: Iterable[str] = found
     else:
-        order = [crc32(" ".join(phrase).encode("utf-8", "surrogatepass")) for phrase in found]
+        # One that is too short to tell anything is taken only where there is no other.
+        order = [
+            (len(phrase) < _PHRASE_LETTERS, crc32(phrase.encode("utf-8", "surrogatepass")))
+            for phrase in found
+        ]
         kept = (
             found[min(range(at, at + WINDOW), key=order.__getitem__)] for at in range(len(found) - WINDOW + 1)
         )
-    return frozenset(phrase for phrase in kept if sum(map(len, phrase)) >= _PHRASE_LETTERS)
+    return frozenset(phrase for phrase in kept if len(phrase) >= _PHRASE_LETTERS and len(set(phrase)) > 5)
 
 
-def phrases_in(words: list[str]) -> Iterable[tuple[str, ...]]:
+def _phrases_in(words: list[str]) -> Iterator[str]:
     """Yield every five words in a row."""
-    return zip(*(words[at:] for at in range(PHRASE_WORDS)), strict=False)
+    return map("".join, zip(*(words[at:] for at in range(PHRASE_WORDS)), strict=False))

@@ -1,13 +1,20 @@
 """Whether a task asks for a kind of effect: a word of the policy's in the imperative, not merely somewhere."""
 
 import re
+from functools import lru_cache
 
 _BEFORE = frozenset(("please", "to", "and", "then", "also", "you", "or", "just", "kindly", "ahead"))
 _NOT = frozenset(("not", "never", "n't", "without"))
 _WORD = re.compile(r"[A-Za-z][\w'’-]*")
+# `and to each of them write …`
+_ASIDE = re.compile(
+    r"(?:^|[.,;:!?]|\band|\bthen)\s*(?:to|for|with|from|in|on)\s+(?:each|every|all|the|my|our)(?:\s+\w+){1,3}\s*$",
+    re.IGNORECASE,
+)
 _END = re.compile(r"[.!?;\n]+(?:\s|$)")
 
 
+@lru_cache(maxsize=64)
 def find_ask(text: str, phrases: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the span of the first word by which a text asks for one of these: the phrase's first word stands in the
     imperative, its other words in the same sentence."""
@@ -33,4 +40,4 @@ def _asks(text: str, words: list[tuple[str, int]], index: int) -> bool:
         return False
     if re.search(r"[,:;)\]\d-]\s*$|\n\s*$", text[place + len(before) : start]):
         return True
-    return before in _BEFORE
+    return before in _BEFORE or _ASIDE.search(text, 0, start) is not None

@@ -7,36 +7,25 @@
 - `granted`: an oracle released the same before.
 """
 
-from collections.abc import Iterator
-
 from interlock.model.effects import Effect, Value
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.asking import find_ask
 from interlock.policy.tools.calling import TOOL_ROLE, effect_of, steering_of
-from interlock.policy.tools.knowing import Returned
-from interlock.policy.tools.leaves import Leaf, declared_type, leaves_of, record_of
-from interlock.policy.tools.roles import (
-    DIRECTORY,
-    EGRESS,
-    ID_PREFIX,
-    OBJECT_PREFIX,
-    OWN,
-    READ,
-    Output,
-    ToolRole,
-)
-from interlock.policy.tools.values import find_value, same_form
+from interlock.policy.tools.covering import cover
+from interlock.policy.tools.days import name_day
+from interlock.policy.tools.delegating import delegate_value
+from interlock.policy.tools.extremes import select_extreme
+from interlock.policy.tools.leaves import leaves_of
+from interlock.policy.tools.named import named
+from interlock.policy.tools.prefixes import select_by_prefix
+from interlock.policy.tools.roles import EGRESS, OBJECT_PREFIX, READ, ToolRole
+from interlock.policy.tools.selecting import select
 
-STRUCTURED = "structured-leaf"
-OWN_OBJECT = "own-object"
-RECORD = "record-selected"
 GRANTED = "granted"
 ASKED = "asked"
 """The role that is missing where the task asks for no such effect."""
-_SELECTS = frozenset(("name", "email", "path", "date", "text", "iban", "amount"))
-MIN_SELECTOR = 3
 
 
 def derive_call(
@@ -59,10 +48,18 @@ def derive_call(
     kind = effect_of(tool, leaves)
     if kind == READ:
         return (), ()
+    steering = steering_of(tool, kind, leaves)
+    # An argument that is not declared steers, and then these two are calls like others.
+    if not steering and tool.inert:
+        return (), ()
+    if not steering and tool.follows:
+        return (), () if follows(policy, knowledge, tool) else (ASKED,)
     found: list[Derivation] = []
     missing: list[str] = []
-    for role, type_, text in steering_of(tool, kind, leaves):
+    for role, type_, text in steering:
         derivation = derive_value(policy, knowledge, role, type_, text)
+        if derivation is None and policy.tools.delegations:
+            derivation = delegate_value(policy, knowledge, tool, leaves, Value(role=role, text=text))
         if derivation is None:
             grant = find_grant(knowledge.grants, effect, role, text)
             derivation = _granted(role, text, grant.node) if grant is not None else None
@@ -73,9 +70,17 @@ def derive_call(
     granted = bool(found) and all(each.rule == GRANTED for each in found)
     unasked = bool(tool.asks) and not granted and not _asked(knowledge, tool.asks)
     # Nothing steers it and no word asks for it: then nothing vouches.
-    if unasked or (not tool.asks and not found and kind != EGRESS):
+    bare = not tool.asks and not found and kind != EGRESS
+    if unasked or bare or tool.inert or tool.follows:
         missing.append(ASKED)
     return tuple(found), tuple(dict.fromkeys(missing))
+
+
+def follows(policy: Policy, knowledge: Knowledge, tool: ToolRole) -> bool:
+    """Say whether a second step completes a call of this run: at most one step for each call that was let through."""
+    passed = [policy.tools.find(call.name) for call in knowledge.passed]
+    first = sum(each is not None and each.name in tool.follows for each in passed)
+    return first > sum(each is tool for each in passed)
 
 
 def _granted(role: str, value: str, node: int) -> Derivation:
@@ -83,23 +88,7 @@ def _granted(role: str, value: str, node: int) -> Derivation:
 
 
 def _asked(knowledge: Knowledge, phrases: tuple[str, ...]) -> bool:
-    return any(find_ask(source.text, phrases) for source in knowledge.sources if source.kind == "task")
-
-
-def named(knowledge: Knowledge, role: str, kind: str, value: str) -> Derivation | None:
-    """Return where a trusted text names a value."""
-    for source in knowledge.sources:
-        span = find_value(kind, value, source.text)
-        if span is not None:
-            return Derivation(
-                role=role,
-                value=value,
-                rule=f"named-in-{source.kind}",
-                node=source.node,
-                start=source.offset + span[0],
-                end=source.offset + span[1],
-            )
-    return None
+    return any(find_ask(source.text, phrases) for source in knowledge.sources.of_task())
 
 
 def derive_value(policy: Policy, knowledge: Knowledge, role: str, kind: str, value: str) -> Derivation | None:
@@ -107,88 +96,9 @@ def derive_value(policy: Policy, knowledge: Knowledge, role: str, kind: str, val
     found = named(knowledge, role, kind, value)
     if found is not None:
         return found
-    for returned in knowledge.returned:
-        tool = policy.tools.find(returned.tool)
-        if tool is None:
-            continue
-        for at in _holding(tool.output, returned, kind, value):
-            made = _vouched(knowledge, tool, returned, at, Value(role=role, text=value))
-            if made is not None:
-                return made
-    return None
-
-
-def _holding(output: Output, returned: Returned, kind: str, value: str) -> Iterator[tuple[Leaf, str]]:
-    """Yield the leaves that hold a value as one of its types: by what is declared, else whatever is the user's own."""
-    kinds = kind.split("|")
-    for leaf in returned.leaves:
-        declared = declared_type(output.fields, leaf)
-        own = output.trust in (OWN, DIRECTORY) and not output.echo
-        for type_ in kinds:
-            fits = declared == type_ or (own and not declared and leaf.pointer != "")
-            form = same_form(type_, value) if fits else ""
-            if form and same_form(type_, leaf.text) == form:
-                yield leaf, type_
-
-
-def _vouched(
-    knowledge: Knowledge, tool: ToolRole, returned: Returned, at: tuple[Leaf, str], value: Value
-) -> Derivation | None:
-    (leaf, kind), output = at, tool.output
-
-    def made(rule: str, premises: tuple[Derivation, ...] = ()) -> Derivation:
-        return Derivation(
-            role=value.role,
-            value=value.text,
-            rule=rule,
-            node=returned.node,
-            start=0,
-            end=len(leaf.text),
-            pointer=leaf.pointer,
-            premises=premises,
-        )
-
-    if tool.effect not in (READ, EGRESS):
-        # What a write repeats is what it was given; the id of what it made is new.
-        given = {each.text for each in leaves_of(returned.arguments, whole=True) or ()}
-        new = kind.startswith(ID_PREFIX) and leaf.text not in given
-        return made(OWN_OBJECT) if new else None
-    if output.echo:
-        return None
-    records = {record_of(each) for each in returned.leaves}
-    if output.trust == OWN and len(records) == 1 and "[]" not in leaf.field:
-        return made(STRUCTURED)
-    selector = _selector(knowledge, output, returned, leaf, records)
-    return made(RECORD, (selector,)) if selector is not None else None
-
-
-def _selector(
-    knowledge: Knowledge, output: Output, returned: Returned, leaf: Leaf, records: set[str]
-) -> Derivation | None:
-    """Return why the task means this record and no other."""
-    here = record_of(leaf)
-    for other in returned.leaves:
-        if record_of(other) != here or other.pointer == leaf.pointer:
-            continue
-        own = output.trust in (OWN, DIRECTORY)
-        kind = declared_type(output.fields, other) or ("name" if own else "")
-        if kind not in _SELECTS or sum(char.isalnum() for char in other.text) < MIN_SELECTOR:
-            continue
-        premise = named(knowledge, other.field, kind, other.text)
-        if premise is None:
-            continue
-        twins = {
-            record_of(each)
-            for each in returned.leaves
-            if each.field == other.field and same_form(kind, each.text) == same_form(kind, other.text)
-        }
-        if twins == {here}:
-            return premise
-    if len(records) != 1:
-        return None
-    for given in leaves_of(returned.arguments, whole=True) or ():
-        if sum(char.isalnum() for char in given.text) >= MIN_SELECTOR:
-            premise = named(knowledge, given.field, "name", given.text)
-            if premise is not None:
-                return premise
+    one = Value(role=role, text=value)
+    for rule in (name_day, select, select_by_prefix, select_extreme, cover):
+        found = rule(policy, knowledge, one, kind)
+        if found is not None:
+            return found
     return None

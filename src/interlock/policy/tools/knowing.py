@@ -13,13 +13,15 @@ from interlock.policy.tools.roles import DIRECTORY, OBJECT_PREFIX, OWN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """A tool's answer. Takes: `node`, of the ledger; `arguments`, those of the call; `leaves`, one for prose."""
+    """A tool's answer. Takes: `node`, of the ledger; `arguments`, those of the call; `leaves`, one for prose; `lost`,
+    whether it is not known what it said: then of nothing can be said that it is alone there."""
 
     node: int
     tool: str
     arguments: str
     leaves: tuple[Leaf, ...]
     size: int
+    lost: bool = False
 
 
 def with_tool_result(
@@ -39,12 +41,14 @@ def with_tool_result(
         known = changed(known, label=joined)
     if tool is not None and tool.output.level > 0:
         known = known._with_sensitive(tool.output.level, result.text)
-    if tool is None or result.outcome is not Outcome.DONE or not result.text:
+    if tool is None or result.outcome is not Outcome.DONE:
         return known
-    leaves = leaves_of(result.text) if result.structured else (Leaf(field="", pointer="", text=result.text),)
+    text = result.text or ""
+    leaves = leaves_of(text) if result.structured else (Leaf(field="", pointer="", text=text),)
     used = sum(each.size for each in known.returned)
-    if not leaves or len(result.text) > MAX_TRUSTED_LENGTH - used:
-        return known
     name = effect.object.removeprefix(OBJECT_PREFIX)
-    one = Returned(node=node, tool=name, arguments=call.arguments, leaves=leaves, size=len(result.text))
+    lost = not text or leaves is None or len(text) > MAX_TRUSTED_LENGTH - used
+    kept = () if lost or leaves is None else leaves
+    size = 0 if lost else len(text)
+    one = Returned(node=node, tool=name, arguments=call.arguments, leaves=kept, size=size, lost=lost)
     return changed(known, returned=(*known.returned, one))

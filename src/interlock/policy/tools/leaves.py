@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 
 from interlock.model.records import dataclass
 
@@ -19,6 +20,7 @@ class Leaf:
     text: str
 
 
+@lru_cache(maxsize=4)
 def leaves_of(text: str, *, whole: bool = False) -> tuple[Leaf, ...] | None:
     """Return the leaves of a JSON text, None where it is none, too large or too deep.
 
@@ -31,13 +33,18 @@ def leaves_of(text: str, *, whole: bool = False) -> tuple[Leaf, ...] | None:
         if whole and not isinstance(tree, dict):
             return None
         found: list[Leaf] = []
-        for leaf in _walk(tree, "", "", 0):
+        for leaf in walk(tree):
             found.append(leaf)
             if len(found) > MAX_LEAVES:
                 return None
     except (ValueError, RecursionError):
         return None
     return tuple(found)
+
+
+def walk(tree: object) -> Iterator[Leaf]:
+    """Yield the leaves of parsed values. Raises: ValueError, where they lie too deep."""
+    return _walk(tree, "", "", 0)
 
 
 def _walk(tree: object, field: str, pointer: str, depth: int) -> Iterator[Leaf]:
@@ -51,8 +58,13 @@ def _walk(tree: object, field: str, pointer: str, depth: int) -> Iterator[Leaf]:
         for index, value in enumerate(tree):
             yield from _walk(value, f"{field}[]", f"{pointer}/{index}", depth + 1)
     elif tree is not None and tree != "":
-        text = tree if isinstance(tree, str) else json.dumps(tree)
+        text = tree if isinstance(tree, str) else _written(tree)
         yield Leaf(field=field, pointer=pointer, text=text)
+
+
+def _written(value: object) -> str:
+    # TOML has dates as well.
+    return json.dumps(value) if isinstance(value, bool | int | float) else str(value)
 
 
 def record_of(leaf: Leaf) -> str:
@@ -65,9 +77,16 @@ def record_of(leaf: Leaf) -> str:
 
 def declared_type(fields: tuple[tuple[str, str], ...], leaf: Leaf) -> str:
     """Return the type that a policy gives to a field, `""` for none; a list's own brackets may be left out."""
-    here = _plain(leaf.field)
-    return next((kind for name, kind in fields if _plain(name) == here), "")
+    here = plain_field(leaf.field)
+    return next((kind for name, kind in fields if plain_field(name) == here), "")
 
 
-def _plain(field: str) -> str:
+def is_field(fields: tuple[str, ...], leaf: Leaf) -> bool:
+    """Say whether a leaf is of one of these fields; a list's own brackets may be left out."""
+    here = plain_field(leaf.field)
+    return any(plain_field(name) == here for name in fields)
+
+
+def plain_field(field: str) -> str:
+    """Return the name of a field without the brackets of the list that holds its record."""
     return field.removeprefix("[]").removeprefix(".")

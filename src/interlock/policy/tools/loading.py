@@ -18,8 +18,10 @@ from interlock.policy.tools.roles import (
     EFFECTS,
     TRUSTS,
     TYPES,
+    WRITE,
     Delegation,
     Output,
+    Rank,
     ToolRole,
     ToolRoles,
     is_type,
@@ -33,11 +35,16 @@ TOOL_KEYS = (
     "carries",
     "parks",
     "asks",
+    "follows",
+    "inert",
     "output",
     "clearance",
 )
-OUTPUT_KEYS = ("trust", "echo", "fields", "level")
-DELEGATE_KEYS = ("tool", "source", "roles", "effects")
+OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "level")
+RANK_KEYS = ("most", "least")
+DELEGATE_KEYS = ("tool", "source", "roles", "with", "effects")
+SHAPED = ("email", "url", "iban", "phone")
+"""Types of which a text can be said to hold exactly one."""
 _EXAMPLE = "send_email: {effect: send, steers: {recipients: email}, carries: [subject, body]}"
 _DELEGATE = "{tool: read_file, source: bill.txt, roles: [send_money.recipient]}"
 MAX_EFFECTS = 100
@@ -54,6 +61,7 @@ def read_tools(document: Document, base: ToolRoles) -> ToolRoles:
         wrong(document, ("tools",), "a mapping of tools", f"write `{_EXAMPLE}` below it")
     for name in given or {}:
         found[name] = _tool(document, ("tools", name), name)
+    _check_follows(document, given or {}, found)
     tools = tuple(found.values())
     return ToolRoles(tools=tools, delegations=(*base.delegations, *_delegations(document, found)))
 
@@ -83,18 +91,50 @@ def _tool(document: Document, path: Path, name: str) -> ToolRole:
                 f"`{role}` is no argument that `{name}` declares",
                 hint=near(role, roles or [name]),
             )
+    effect = _one_of(document, (*path, "effect"), given["effect"], EFFECTS)
+    inert = flag_at(document, (*path, "inert")) if "inert" in given else False
+    if inert and (effect != WRITE or steers or acts):
+        raise document.mistake(
+            (*path, "inert"),
+            f"`{name}` does more than make something empty",
+            hint="keep `inert` for a `write` that nothing steers",
+        )
     return ToolRole(
         name=name,
-        effect=_one_of(document, (*path, "effect"), given["effect"], EFFECTS),
+        effect=effect,
         internal_without=without,
         steers=steers,
         acts=acts,
         carries=carries,
         parks=flag_at(document, (*path, "parks")) if "parks" in given else False,
-        asks=tuple(" ".join(phrase.lower().split()) for phrase in _names(document, path, "asks", given)),
+        asks=_phrases(document, path, "asks", given),
+        follows=_names(document, path, "follows", given),
+        inert=inert,
         output=_output(document, (*path, "output")) if given.get("output") is not None else Output(),
         **({"clearance": level_at(document, path, given, "clearance")} if "clearance" in given else {}),
     )
+
+
+def _phrases(document: Document, path: Path, key: str, given: dict[str, Tree]) -> tuple[str, ...]:
+    return tuple(" ".join(phrase.lower().split()) for phrase in _names(document, path, key, given))
+
+
+def _check_follows(document: Document, given: dict[str, Tree], tools: dict[str, ToolRole]) -> None:
+    for name in given:
+        tool = tools[name]
+        for index, first in enumerate(tool.follows):
+            if first not in tools or first == name:
+                raise document.mistake(
+                    ("tools", name, "follows", index),
+                    f"no other tool `{first}` is declared",
+                    hint=near(first, [each for each in tools if each != name] or ["tools"]),
+                )
+        if tool.follows and (tool.steers or tool.acts or tool.asks):
+            raise document.mistake(
+                ("tools", name, "follows"),
+                f"`{name}` does more than complete another call",
+                hint="take out `steers`, `acts` and `asks`, or `follows`",
+            )
 
 
 def _names(document: Document, path: Path, key: str, given: dict[str, Tree]) -> tuple[str, ...]:
@@ -127,8 +167,34 @@ def _output(document: Document, path: Path) -> Output:
         trust=_one_of(document, (*path, "trust"), given.get("trust", "none"), TRUSTS),
         echo=flag_at(document, (*path, "echo")) if "echo" in given else False,
         fields=_typed(document, (*path, "fields"), given.get("fields")),
+        ranks=_ranks(document, (*path, "ranks"), given) if "ranks" in given else (),
+        covers=_phrases(document, path, "covers", given),
         **level,
     )
+
+
+def _ranks(document: Document, path: Path, given: dict[str, Tree]) -> tuple[Rank, ...]:
+    ranks = given["ranks"]
+    if not isinstance(ranks, dict) or not ranks:
+        wrong(
+            document,
+            path,
+            "a mapping of fields",
+            "write `ranks: {size: {most: [largest], least: [smallest]}}`",
+        )
+    found: list[Rank] = []
+    for name in ranks:
+        ends = section(document, (*path, name), RANK_KEYS, "{most: [largest], least: [smallest]}")
+        most = _phrases(document, (*path, name), "most", ends)
+        least = _phrases(document, (*path, name), "least", ends)
+        if not (most or least) or set(most) & set(least):
+            raise document.mistake(
+                (*path, name),
+                "no word chooses one of its ends alone",
+                hint="write `{most: [largest], least: [smallest]}`",
+            )
+        found.append(Rank(field=name, most=most, least=least))
+    return tuple(found)
 
 
 def _delegations(document: Document, tools: dict[str, ToolRole]) -> tuple[Delegation, ...]:
@@ -148,13 +214,16 @@ def _delegations(document: Document, tools: dict[str, ToolRole]) -> tuple[Delega
         roles = texts_at(document, (*path, "roles"), entry["roles"], text_at, "roles: [send_money.recipient]")
         for index, role in enumerate(roles):
             _check_role(document, (*path, "roles", index), role, tool, tools)
+        bound = texts_at(document, (*path, "with"), entry.get("with"), text_at, "with: [amount]")
+        for index, name in enumerate(bound):
+            _check_bound(document, (*path, "with", index), name, roles, tools)
         effects = count_at(document, (*path, "effects")) if "effects" in entry else 1
         if effects > MAX_EFFECTS:
             raise document.mistake(
                 (*path, "effects"), f"more than {MAX_EFFECTS} effects", hint="delegate fewer of them"
             )
         source = text_at(document, (*path, "source"), _DELEGATE)
-        found.append(Delegation(tool=tool, source=source, roles=roles, effects=effects))
+        found.append(Delegation(tool=tool, source=source, roles=roles, bound=bound, effects=effects))
     _check_circles(document, tuple(found))
     return tuple(found)
 
@@ -166,10 +235,27 @@ def _check_role(document: Document, path: Path, role: str, source: str, tools: d
     if argument not in declared:
         known = [f"{each.name}.{key}" for each in tools.values() for key, _ in (*each.steers, *each.acts)]
         raise document.mistake(path, f"no argument `{role}` steers", hint=near(role, known or ["tools"]))
+    kind = declared[argument]
+    if not any(part in SHAPED for part in kind.split("|")):
+        raise document.mistake(
+            path,
+            f"of a `{kind}` no text says how many it holds",
+            hint=f"delegate arguments of one of the types {', '.join(SHAPED)}",
+        )
     if name == source:
         raise document.mistake(
             path, "a source cannot choose what is read as that source", hint="the task has to name the source"
         )
+
+
+def _check_bound(
+    document: Document, path: Path, name: str, roles: tuple[str, ...], tools: dict[str, ToolRole]
+) -> None:
+    for role in roles:
+        tool = tools[role.rpartition(".")[0]]
+        known = (*dict((*tool.steers, *tool.acts)), *tool.carries)
+        if name not in known:
+            raise document.mistake(path, f"`{tool.name}` has no argument `{name}`", hint=near(name, known))
 
 
 def _check_circles(document: Document, delegations: tuple[Delegation, ...]) -> None:

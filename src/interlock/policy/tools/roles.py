@@ -21,16 +21,28 @@ OBJECT_PREFIX = "tool:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """A field by which a task may choose a record. Takes: `most` and `least`, the words that choose its two ends."""
+
+    field: str
+    most: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """What a tool's answer is worth.
 
     Takes: `trust`, one of `TRUSTS`; `echo`, whether the answer repeats what the call said; `fields`, dotted names of
-    leaves (`id_`, `participants[]`) with the type as which they count; `level`, that of what it answers.
+    leaves (`id_`, `participants[]`) with the type as which they count; `ranks`, fields whose extreme a task may ask
+    for; `covers`, nouns for what it lists, so that a task may ask for all of them; `level`, that of what it answers.
     """
 
     trust: str = NONE
     echo: bool = False
     fields: tuple[tuple[str, str], ...] = ()
+    ranks: tuple[Rank, ...] = ()
+    covers: tuple[str, ...] = ()
     level: Confidentiality = Confidentiality.PUBLIC
 
 
@@ -40,7 +52,8 @@ class ToolRole:
 
     Takes: `effect`, one of `EFFECTS`; `internal_without`, arguments that, all empty, make it a `write`; `steers` and
     `acts`, arguments with the types of their values; `carries`, arguments that are data; `parks`, whether the agent can
-    go on without its answer; `asks`, phrases by which a task asks for it; `clearance`, what may be given to it.
+    go on without its answer; `asks`, phrases by which a task asks for it; `follows`, tools whose released call it only
+    completes; `inert`, whether it makes something empty of the user's own; `clearance`, what may be given to it.
     """
 
     name: str
@@ -51,6 +64,8 @@ class ToolRole:
     carries: tuple[str, ...] = ()
     parks: bool = False
     asks: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    inert: bool = False
     output: Output = field(default_factory=Output)
     clearance: Confidentiality = Confidentiality.PUBLIC
 
@@ -59,13 +74,15 @@ class ToolRole:
 class Delegation:
     """A source to which the operator hands over the choice of some values.
 
-    Takes: `tool` and `source`, the reading call and what one of its arguments must be; `roles`, `TOOL.ARGUMENT`s whose
-    value may come from there; `effects`, how many effects it may steer in a run.
+    Takes: `tool` and `source`, the reading call and what one of its arguments must be, `*` for whatever the task names;
+    `roles`, `TOOL.ARGUMENT`s whose value may come from there; `bound`, arguments whose values must stand there as well;
+    `effects`, how many effects it may steer in a run.
     """
 
     tool: str
     source: str
     roles: tuple[str, ...]
+    bound: tuple[str, ...] = ()
     effects: int = 1
 
 
@@ -75,6 +92,16 @@ class ToolRoles:
 
     tools: tuple[ToolRole, ...] = ()
     delegations: tuple[Delegation, ...] = ()
+
+    def counts(self, name: str) -> bool:
+        """Say whether it matters later how often a tool was called: a delegation or a second step is bounded by it."""
+        bare = name.rpartition("/")[2]
+        return any(
+            role.rpartition(".")[0] in (name, bare) for each in self.delegations for role in each.roles
+        ) or any(
+            tool.follows and (tool.name in (name, bare) or {name, bare} & set(tool.follows))
+            for tool in self.tools
+        )
 
     def find(self, name: str) -> ToolRole | None:
         """Return what is declared of a tool, by its name with its server, else by its bare name."""

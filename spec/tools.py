@@ -1,0 +1,451 @@
+"""Whether a policy vouches for a tool call, in plain lines: slow, and written from docs/policy.md rather than the code.
+
+Nothing of `src` imports this, and this imports nothing of `src`. A world is a dictionary: `tools` and `delegate` as in
+a policy, `task`, `answers` (`tool`, `arguments`, `value`: what came back with success, a text or a JSON value, None
+where it was too long to be known) and `passed` (`tool`, `arguments`: calls that were let through before). Texts are
+made of words with one space between them, as the generators of `tests/differential/test_tools.py` make them.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+World = dict[str, Any]
+Path = tuple[str | int, ...]
+MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+PARTS = [
+    "who",
+    "that",
+    "which",
+    "whose",
+    "with",
+    "without",
+    "except",
+    "but",
+    "apart",
+    "if",
+    "where",
+    "when",
+    "not",
+    "older",
+    "newer",
+    "other",
+]
+READS = ("read", "egress")
+OWNS = ("own", "directory")
+
+
+# --- values ---
+
+
+def leaves(value: Any, path: Path = ()) -> list[tuple[Path, str]]:
+    """Every leaf of a JSON value; an empty text and null are none."""
+    if isinstance(value, dict):
+        return [leaf for key, each in value.items() for leaf in leaves(each, (*path, key))]
+    if isinstance(value, list):
+        return [leaf for at, each in enumerate(value) for leaf in leaves(each, (*path, at))]
+    return [] if value is None or value == "" else [(path, value if isinstance(value, str) else str(value))]
+
+
+def field(path: Path) -> str:
+    """The name of a field, without the places in lists that lead to it."""
+    return ".".join(part for part in path if isinstance(part, str))
+
+
+def record(path: Path) -> Path:
+    """The nearest object that a leaf lies in."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    return path[:-1]
+
+
+def form(kind: str, text: str) -> str:
+    """A value as it is compared with others of its type."""
+    if kind == "url":
+        return text.removeprefix("https://").rstrip("/")
+    if kind == "amount":
+        return str(float(text)) if text.replace(".", "", 1).isdigit() else ""
+    return text if kind.startswith("id:") else text.lower()
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, without what ends a sentence or a clause."""
+    return [word.rstrip(".,:") for word in text.split()]
+
+
+def names(kind: str, value: str, text: str) -> bool:
+    """A text names a value: its words stand in it one after another; an id only where it is called one."""
+    wanted, said = value.split(), words(text)
+    if kind.startswith("id:"):
+        return any(before == "id" and here == value for before, here in pairwise(said))
+    if kind == "amount":
+        return any(form(kind, value) and form(kind, word) == form(kind, value) for word in said)
+    if kind in ("url", "iban", "email"):
+        return any(form(kind, word) == form(kind, value) for word in said)
+    runs = [said[at : at + len(wanted)] for at in range(len(said))]
+    return any([word.lower() for word in run] == [word.lower() for word in wanted] for run in runs)
+
+
+def kinds_of(declared: str) -> list[str]:
+    """`iban|name` is either."""
+    return declared.split("|")
+
+
+def holds(kind: str, text: str) -> list[str]:
+    """The values of a type with a shape that a text holds, as they are compared."""
+    found = []
+    for word in words(text):
+        shaped = {
+            "email": "@" in word,
+            "url": word.startswith(("https://", "www.")),
+            "iban": len(word) > 14 and word[:2].isupper() and word[2:4].isdigit(),
+        }
+        if shaped.get(kind):
+            found.append(form(kind, word))
+    return found
+
+
+# --- what a task asks for ---
+
+
+def asks(task: str, phrases: list[str]) -> bool:
+    """One of these verbs begins a sentence, or stands behind `and`, `then`, `to` or `please`, or a list's number."""
+    for sentence in task.split(". "):
+        said = [word.lower() for word in words(sentence)]
+        for at, word in enumerate(said):
+            before = said[at - 1] if at else "and"
+            if word in phrases and (before in ("and", "then", "to", "please") or before[-1].isdigit()):
+                return True
+    return False
+
+
+def asks_all(task: str, nouns: list[str]) -> bool:
+    """`all`, `each` or `every` before the noun, and nothing behind it that makes it a part."""
+    said = [word.lower() for word in words(task)]
+    for at, word in enumerate(said):
+        if word not in ("all", "each", "every") or (at and said[at - 1] in ("not", "never")):
+            continue
+        behind = list(said[at + 1 :])
+        while behind and behind[0] in ("of", "the", "my"):
+            behind.pop(0)
+        if behind and behind[0].removesuffix("s") in nouns and not (len(behind) > 1 and behind[1] in PARTS):
+            return True
+    return False
+
+
+def end_asked(task: str, rank: dict[str, list[str]]) -> str:
+    """`most`, `least`, or `""` where the task asks for neither or for both."""
+    said = [word.lower() for word in words(task)]
+    found = [end for end in ("most", "least") if any(word in said for word in rank.get(end, []))]
+    return found[0] if len(found) == 1 else ""
+
+
+# --- answers ---
+
+
+def reading(world: World, answer: dict[str, Any]) -> dict[str, Any] | None:
+    """The tool of an answer, where it reads, repeats nothing and was known whole."""
+    tool: dict[str, Any] = world["tools"][answer["tool"]]
+    output = tool.get("output", {})
+    return (
+        tool if tool["effect"] in READS and not output.get("echo") and answer["value"] is not None else None
+    )
+
+
+def typed(world: World, answer: dict[str, Any], path: Path) -> str:
+    """The type of a leaf: as declared; `*` for an undeclared one of the user's own; else none."""
+    output = world["tools"][answer["tool"]].get("output", {})
+    declared = output.get("fields", {}).get(field(path), "")
+    return declared or ("*" if output.get("trust") in OWNS and path else "")
+
+
+def fits(world: World, answer: dict[str, Any], path: Path, kind: str) -> bool:
+    return typed(world, answer, path) in (kind, "*")
+
+
+def limits_named(world: World, answer: dict[str, Any]) -> bool:
+    """The task names each argument of the call."""
+    steers = world["tools"][answer["tool"]].get("steers", {})
+    return all(
+        names(steers.get(field(path), "name"), text, world["task"])
+        for path, text in leaves(answer["arguments"])
+    )
+
+
+def listings(world: World) -> list[list[str]]:
+    """What the user's own listings without arguments list, where the task names nothing of it."""
+    found = []
+    for answer in world["answers"]:
+        tool = reading(world, answer)
+        own = tool is not None and tool.get("output", {}).get("trust") in OWNS
+        if own and not leaves(answer["arguments"]) and isinstance(answer["value"], list):
+            listed = [text for path, text in leaves(answer["value"]) if len(path) == 1]
+            if listed and not any(names("name", text, world["task"]) for text in listed):
+                found.append(listed)
+    return found
+
+
+# --- the rules ---
+
+
+def by_record(world: World, kind: str, value: str) -> bool:
+    """A leaf of the one record that the task names by another field, or by the call's argument of one record."""
+    for answer in world["answers"]:
+        if reading(world, answer) is None:
+            continue
+        output = world["tools"][answer["tool"]].get("output", {})
+        here = leaves(answer["value"])
+        records = {record(path) for path, _ in here}
+        for path, text in here:
+            if not (fits(world, answer, path, kind) and form(kind, text) == form(kind, value)):
+                continue
+            inside_list = any(isinstance(part, int) for part in path)
+            if output.get("trust") == "own" and len(records) == 1 and not inside_list:
+                return True
+            beside = [(at, said) for at, said in here if record(at) == record(path)]
+            bare = all(field(at) == field(path) for at, _ in beside)
+            for at, said in [] if bare else beside:
+                declared = typed(world, answer, at).replace("*", "name")
+                if at == path or declared not in ("name", "email", "date", "amount", "iban", "text", "path"):
+                    continue
+                twins = {
+                    record(other)
+                    for other, there in here
+                    if field(other) == field(at) and form(declared, there) == form(declared, said)
+                }
+                telling = sum(char.isalnum() for char in said) >= 3
+                if telling and len(twins) == 1 and names(declared, said, world["task"]):
+                    return True
+            if len(records) == 1 and not (bare and len(beside) > 1):
+                given = [said for _, said in leaves(answer["arguments"])]
+                if any(len(said) >= 3 and names("name", said, world["task"]) for said in given):
+                    return True
+    return False
+
+
+def by_prefix(world: World, kind: str, value: str) -> bool:
+    """The one name of a listing that begins as the task says."""
+    if kind != "name":
+        return False
+    said = words(world["task"])
+    heads = [said[at + 2] for at in range(len(said) - 2) if said[at : at + 2] == ["starting", "with"]]
+    first = value.split(maxsplit=1)[0] if len(value.split()) > 1 else ""
+    heads += [first] if first in said else []
+    for name, tool in world["tools"].items():
+        output = tool.get("output", {})
+        if tool["effect"] not in READS or output.get("echo") or output.get("trust") not in OWNS:
+            continue
+        answers = [answer for answer in world["answers"] if answer["tool"] == name]
+        if any(answer["value"] is None for answer in answers):
+            continue
+        listed = {
+            text.lower()
+            for answer in answers
+            for path, text in leaves(answer["value"])
+            if fits(world, answer, path, "name")
+        }
+        for head in heads:
+            if len(head) >= 3 and {each for each in listed if each.startswith(head.lower())} == {
+                value.lower()
+            }:
+                return True
+    return False
+
+
+def by_all(world: World, kind: str, value: str) -> bool:
+    """The task asks for all of what an answer lists."""
+    for answer in world["answers"]:
+        tool = reading(world, answer)
+        if tool is None or not asks_all(world["task"], tool.get("output", {}).get("covers", [])):
+            continue
+        steers = tool.get("steers", {})
+        whole = all(
+            names(steers.get(field(path), "name"), text, world["task"])
+            or any(text in listed for listed in listings(world))
+            for path, text in leaves(answer["arguments"])
+        )
+        if whole and any(
+            fits(world, answer, path, kind) and form(kind, text) == form(kind, value)
+            for path, text in leaves(answer["value"])
+        ):
+            return True
+    return False
+
+
+def by_end(world: World, kind: str, value: str) -> bool:
+    """A leaf of the one record at the end of a field which the task asks for, of an enumeration that is whole."""
+    for name, tool in world["tools"].items():
+        for ranked, ends in tool.get("output", {}).get("ranks", {}).items():
+            end = end_asked(world["task"], ends)
+            for answers in wholes(world, name) if end else []:
+                at_end = counted if ranked.startswith("#") else measured
+                for answer, path, text in at_end(world, answers, ranked.removeprefix("#"), end, kind):
+                    if fits(world, answer, path, kind) and form(kind, text) == form(kind, value):
+                        return True
+    return False
+
+
+def wholes(world: World, name: str) -> list[list[dict[str, Any]]]:
+    """Enumerations that the agent did not cut: asked in the task's words, or of every element of a listing."""
+    answers = [each for each in world["answers"] if each["tool"] == name]
+    if not all(reading(world, each) for each in answers):
+        return []
+    found = [
+        [each for each in answers if each["arguments"] == one["arguments"]]
+        for one in answers
+        if limits_named(world, one)
+    ]
+    for listed in listings(world):
+        of_list = [
+            each
+            for each in answers
+            if len(leaves(each["arguments"])) == 1 and leaves(each["arguments"])[0][1] in listed
+        ]
+        if {leaves(each["arguments"])[0][1] for each in of_list} == set(listed):
+            found.append(of_list)
+    return found
+
+
+Leaves = list[tuple[dict[str, Any], Path, str]]
+
+
+def measured(world: World, answers: list[dict[str, Any]], ranked: str, end: str, _kind: str) -> Leaves:
+    """All leaves of the one record whose field is at the end."""
+    every = [(answer, path, text) for answer in answers for path, text in leaves(answer["value"])]
+    measures: dict[tuple[int, Path], Any] = {}
+    for answer, path, text in every:
+        if field(path) != ranked:
+            continue
+        kind = typed(world, answer, path)
+        number = kind == "amount" and text.replace(".", "", 1).isdigit()
+        if not number and not (kind == "date" and text[:4].isdigit()):
+            return []
+        measures[id(answer), path[:-1]] = float(text) if number else text
+    owners = [
+        next((key for key in measures if key[0] == id(answer) and path[: len(key[1])] == key[1]), None)
+        for answer, path, _ in every
+    ]
+    if len(measures) < 2 or None in owners:
+        return []
+    best = max(measures.values()) if end == "most" else min(measures.values())
+    there = [key for key, measure in measures.items() if measure == best]
+    return [leaf for leaf, owner in zip(every, owners, strict=True) if [owner] == there]
+
+
+def counted(world: World, answers: list[dict[str, Any]], ranked: str, end: str, kind: str) -> Leaves:
+    """The value that stands most, or least, often in a field."""
+    latest = {str(answer["arguments"]): answer for answer in answers}.values()
+    groups: dict[str, Leaves] = {}
+    for answer in latest:
+        for path, text in leaves(answer["value"]):
+            if field(path) == ranked and fits(world, answer, path, kind):
+                groups.setdefault(form(kind, text), []).append((answer, path, text))
+    counts = [len(group) for group in groups.values()]
+    if len(counts) < 2:
+        return []
+    best = max(counts) if end == "most" else min(counts)
+    there = [group for group in groups.values() if len(group) == best]
+    return there[0] if len(there) == 1 else []
+
+
+def by_day(world: World, kind: str, value: str) -> bool:
+    """The task names the day: `May 19`, `May 19, 2024`, or `today` and `tomorrow` of the user's own calendar."""
+    day = value.split(" ", maxsplit=1)[0]
+    if kind != "date" or len(day.split("-")) != 3:
+        return False
+    year, month, number = (int(part) for part in day.split("-"))
+    said = [word.lower() for word in words(world["task"])]
+    for at, word in enumerate(said):
+        if word == MONTHS[month - 1] and said[at + 1 : at + 2] == [str(number)]:
+            stated = said[at + 2 : at + 3]
+            if not (stated and len(stated[0]) == 4 and stated[0].isdigit()) or stated == [str(year)]:
+                return True
+        if word == day:
+            return True
+    for answer in world["answers"]:
+        tool = reading(world, answer)
+        if tool is None or tool.get("output", {}).get("trust") != "own" or answer["arguments"]:
+            continue
+        today = answer["value"]
+        if isinstance(today, str) and len(today) == 10:
+            same_month = today[:8] == day[:8]
+            ahead = number - int(today[8:]) if same_month else -1
+            if (ahead == 0 and "today" in said) or (ahead == 1 and "tomorrow" in said):
+                return True
+    return False
+
+
+def by_source(world: World, call: dict[str, Any], role: str, kind: str, value: str) -> bool:
+    """A source that is delegated, and that the task names, holds the value: alone of its type, but for an address."""
+    egress = world["tools"][call["tool"]]["effect"] == "egress"
+    for given in world["delegate"]:
+        if f"{call['tool']}.{role}" not in given["roles"]:
+            continue
+        reads = [answer for answer in world["answers"] if answer["tool"] == given["tool"]]
+        for one in reads:
+            source = [answer for answer in reads if answer["arguments"] == one["arguments"]]
+            if not leaves(one["arguments"]) or any(answer["value"] is None for answer in source):
+                continue
+            said = [text for _, text in leaves(one["arguments"])]
+            if not (limits_named(world, one) if given["source"] == "*" else given["source"] in said):
+                continue
+            texts = [text for answer in source for _, text in leaves(answer["value"])]
+            found = {each for text in texts for each in holds(kind, text)}
+            bound = all(
+                any(names("amount", text, said) or names("text", text, said) for said in texts)
+                for path, text in leaves(call["arguments"])
+                if field(path) in given.get("with", [])
+            )
+            used = sum(
+                f"{before['tool']}.{field(path)}" in given["roles"] and form(kind, text) in found
+                for before in world["passed"]
+                for path, text in leaves(before["arguments"])
+            )
+            alone = egress or (len(found) == 1 and bound)
+            if form(kind, value) in found and alone and used < given.get("effects", 1):
+                return True
+    return False
+
+
+# --- the decision ---
+
+
+def vouched(world: World, call: dict[str, Any]) -> bool:
+    """The policy alone lets a call through."""
+    tool = world["tools"][call["tool"]]
+    if tool["effect"] == "read":
+        return True
+    steering = [
+        (field(path), text)
+        for path, text in leaves(call["arguments"])
+        if field(path) not in tool.get("carries", [])
+    ]
+    if not steering and tool.get("inert"):
+        return True
+    if not steering and tool.get("follows"):
+        made = [before["tool"] for before in world["passed"]]
+        return sum(made.count(first) for first in tool["follows"]) > made.count(call["tool"])
+    if tool.get("inert") or tool.get("follows"):
+        return False
+    for role, text in steering:
+        kinds = kinds_of(tool["steers"].get(role, "text"))
+        told = any(names(kind, text, world["task"]) for kind in kinds)
+        rules = (by_day, by_record, by_prefix, by_end, by_all)
+        chosen = any(rule(world, kind, text) for rule in rules for kind in kinds)
+        if not told and not chosen and not any(by_source(world, call, role, kind, text) for kind in kinds):
+            return False
+    if tool.get("asks"):
+        return asks(world["task"], tool["asks"])
+    return bool(steering) or tool["effect"] == "egress"

@@ -1,0 +1,64 @@
+"""The rules of choice for docs/derivations.md: which of many values the task means."""
+
+from interlock.policy.derivations import names
+from interlock.policy.derivations.table import Rule
+
+_ANSWER = "the tool's answer"
+CHOICE_RULES = (
+    Rule(
+        name=names.RECORD_SELECTED,
+        node=_ANSWER,
+        says="A typed leaf of the one record that a trusted text names by another of its fields, or by the call's "
+        "argument. Premise: where it is named.",
+        example='`ann@a.test` beside `Ann Smith` in a listing of contacts, task "write to Ann Smith"',
+        counter_example="the same where two contacts are called `Ann Smith`",
+    ),
+    Rule(
+        name=names.PREFIX_SELECTED,
+        node=_ANSWER,
+        says="The one name in a listing of your own that begins as the task says, after `starting with` or as a first "
+        "name. Premise: that word of the task.",
+        example='`Ann Smith`, the only name with `Ann`, task "tell Ann"',
+        counter_example="the same where `Ann Moor` is listed too",
+    ),
+    Rule(
+        name=names.EXTREME_OF,
+        node=_ANSWER,
+        says="A leaf of the one record at that end of a field which the task asks for, in an enumeration that the "
+        "agent did not cut. Premises: the task's word, then where it names each argument of the reading call.",
+        example='the id of the larger file, task "delete the largest file", with `ranks: {size: {most: [largest]}}`',
+        counter_example="the same where two files are of that size, or one has none",
+    ),
+    Rule(
+        name=names.WHOLE_ENUMERATION,
+        node=_ANSWER,
+        says="A leaf of an answer of which the task asks for all. Premises: the task's words, then where it names each "
+        "argument of the reading call.",
+        example='each address of a listing of users, task "mail all users", with `covers: [user]`',
+        counter_example='the same, task "mail all users who are new"',
+    ),
+    Rule(
+        name=names.DELEGATED,
+        node=_ANSWER,
+        says="The only value of its type in all that was read of a source to which `delegate` hands over the role, and "
+        "which the policy or the task names. Premises: where the task names it.",
+        example='the only IBAN in `bill.txt`, task "pay the bill `bill.txt`"',
+        counter_example="the same where the bill has two",
+    ),
+    Rule(
+        name=names.RECEIVED_WHOLE,
+        node=_ANSWER,
+        says="An address that a reading call opens stands in such a source as it is. Premises as above.",
+        example="`https://a.test/x` in a message that the task names",
+        counter_example="`https://a.test/x?code=1`, which the agent made of it",
+    ),
+    Rule(
+        name=names.DAY_NAMED,
+        node="the task",
+        says="The day on which a date or a time lies: written with or without its year, or today or tomorrow. Premise, "
+        "of the latter: the day that your own calendar gave.",
+        example='`2024-05-19 10:00`, task "on May 19th"',
+        counter_example='`2024-05-20`, task "on May 19th"',
+    ),
+)
+"""The rules whose checkers stand in `checks_choice`."""

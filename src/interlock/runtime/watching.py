@@ -1,0 +1,145 @@
+"""A command that runs, watched to its end: what it reads and writes, who asks, and what earlier runs left there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from interlock import boundary
+from interlock.model import events as ev
+from interlock.model.errors import BoundaryError
+from interlock.model.places import Place
+from interlock.policy import Policy
+from interlock.runtime import network
+
+if TYPE_CHECKING:
+    from interlock.runtime.control import Control, Reply
+    from interlock.runtime.control_protocol import ControlRequest
+    from interlock.runtime.launch import RunRequest
+    from interlock.runtime.living import Living
+    from interlock.runtime.performer import Performer
+
+
+def watch(
+    request: RunRequest, sandbox: boundary.Sandbox, performer: Performer, prepared: network.Prepared
+) -> boundary.ExitStatus | None:
+    """Let the command run to its end, and the core know what it does meanwhile.
+
+    Returns: how it ended; None where it was stopped, or the sandbox fell: what it did until then is held.
+    Raises: LedgerLost, and what a fault of the network's server was.
+    """
+    from interlock.runtime.performer import LedgerLost
+    from interlock.runtime.reads import with_content
+    from interlock.runtime.touches import Touches
+
+    touches = performer.touches = Touches(performer.folder, sandbox.not_before_ns)
+    keeps = {folder.name: folder.keeps() for folder in performer.folder.folders if folder.globs}
+
+    origins = None
+    if request.policy.git_trusted:
+        from interlock.runtime.git_origins import GitOrigins
+
+        origins = GitOrigins(performer.folder.folders, request.policy.git_trusted).with_origin
+
+    def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
+        touches.observe(activity)  # first of all: what the host has there is looked at as early as can be
+        if isinstance(activity, ev.ActivityObserved):
+            activity = _of_what_counts(activity, keeps)
+            know_labels(performer, request.policy)
+            activity = with_content(activity, performer.folder.folders, performer.declares, origins)
+        performer.feed(activity)
+        # What a killed monitor has not signed is lost to the evidence.
+        performer.ledger.sign()
+
+    if performer.folder.staging is ev.Staging.COPY:
+        observe(ev.ActivityLost(reason="a full copy has no file events"))
+    servers: list[network.Server] = []
+
+    def serve(doors: boundary.Doors) -> network.Server:
+        servers.append(network.Server(prepared=prepared, performer=performer, sandbox=sandbox, doors=doors))
+        return servers[0]
+
+    performer.sandbox = sandbox
+    control = _control(performer, sandbox)
+    try:
+        status = sandbox.run(observe, serve, (control.source(),) if control is not None else ())
+        if not performer.stopped:
+            return status
+        # What it did until then is kept, and waits for the principal.
+        performer.feed(ev.Interrupted(trigger="stopped", detail="interlock stop"))
+        return None
+    except LedgerLost:
+        sandbox.close()
+        raise
+    except (BoundaryError, OSError) as error:
+        sandbox.close()
+        if servers and servers[0].fault is not None:
+            raise servers[0].fault from error
+        performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
+        return None
+    finally:
+        performer.sandbox = None
+        if control is not None:
+            control.close()
+        touches.close()
+
+
+def _of_what_counts(
+    activity: ev.ActivityObserved, keeps: Mapping[str, Callable[[str], object] | None]
+) -> ev.ActivityObserved:
+    """Leave out what happened in the part of HOME that is thrown away: what lies there says nothing of the work."""
+
+    def counts(place: Place) -> bool:
+        keep = keeps.get(place.root)
+        return keep is None or bool(keep(place.path))
+
+    if not keeps:
+        return activity
+    return replace(
+        activity,
+        reads=tuple(one for one in activity.reads if counts(one.place)),
+        writes=tuple(one for one in activity.writes if counts(one.place)),
+    )
+
+
+def _control(performer: Performer, sandbox: boundary.Sandbox) -> Control | None:
+    """Let other terminals reach the run while its command lives; a run that cannot be reached loses nothing else."""
+    from interlock.runtime.control import Control
+
+    served: list[Living] = []
+
+    def stop() -> None:
+        performer.stopped = True
+        sandbox.stop()
+
+    def serve(request: ControlRequest, reply: Reply) -> None:
+        if not served:
+            from interlock.runtime.living import Living
+
+            served.append(Living(performer, stop))
+        served[0].serve(request, reply)
+
+    try:
+        return Control(performer.folder.path, performer.folder.run_id, serve)
+    except OSError:
+        return None
+
+
+def know_labels(performer: Performer, policy: Policy) -> None:
+    """Have the core know what earlier runs, and those beside this one, left in the places that it stages."""
+    from interlock.runtime import label_store
+
+    stamp = label_store.stamp()
+    if stamp == performer.labels_of:
+        return
+    performer.labels_of = stamp
+    labels = label_store.labels_for(performer.folder.folders, policy)
+    if labels is not None and labels != performer.labels:
+        performer.labels = labels
+        performer.feed(labels)
+        if labels.lost:
+            performer.resolution.warnings.append(
+                f"{labels.lost}: every file counts as untrusted and as sensitive as the policy knows; "
+                + label_store.NEXT
+            )
