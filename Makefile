@@ -8,7 +8,7 @@ WORKERS ?= 4
 # Most tests wait more than they compute: more workers than processors.
 FLIPS ?= 100000
 
-.PHONY: help setup clients demo test check lint types imports docs agents sessions scenarios bench crash soak fuzz generate clean
+.PHONY: help setup clients demo test check lint types imports docs agents sessions scenarios bench results crash soak fuzz generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '%-14s %s\n' "$$name" "$$what"; done
@@ -51,6 +51,9 @@ scenarios: setup ## run the scenarios as root and as a user (SCENARIOS=FILE ONLY
 
 bench: setup ## measure against the bare command; writes build/bench.json
 	@scripts/bench
+
+results: setup ## write docs/results from benchmarks/results (MEASURE=1: measure them anew first)
+	@$(if $(MEASURE),scripts/need_bench && scripts/measure_results &&) $(BIN)/interlock bench results benchmarks/results --to docs/results
 
 crash: setup ## kill it at every step and see that it recovers
 	@$(BIN)/pytest -n 2 tests/crash -rs
