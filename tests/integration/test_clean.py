@@ -27,11 +27,17 @@ def cli(request: pytest.FixtureRequest) -> Iterator[Cli]:
         yield made
 
 
-def clean(cli: Cli, *words: str) -> dict[str, Any]:
+def clean(cli: Cli, *words: str, groups: bool = False) -> dict[str, Any]:
+    """Clean up, and return what it tells of this user's state; with `groups` of cgroups too.
+
+    They are the whole machine's: another test's clean-up may be faster by one, or leave one for this.
+    """
     done = cli("runs", "--clean", "--json", *words)
     assert done.returncode == 0, done.stderr
     value = json.loads(done.stdout)
     assert isinstance(value, dict)
+    if not groups:
+        value["removed"] = [one for one in value["removed"] if not one["path"].startswith("/sys/fs/cgroup/")]
     return value
 
 
@@ -99,6 +105,9 @@ def check_after_kill(cli: Cli, pid: int) -> None:
     before = clean(cli, "--dry-run")
     done = clean(cli)
     assert [one["path"] for one in done["removed"]] == [one["path"] for one in before["removed"]]
+    deadline = time.monotonic() + 5
+    while cgroups(pid) and time.monotonic() < deadline:  # the dead are not yet counted off
+        clean(cli)
     assert cgroups(pid) == []
     assert clean(cli)["removed"] == []
     for row in json.loads(cli("runs", "--json").stdout):
@@ -242,22 +251,25 @@ def test_the_cgroup_of_a_killed_run_is_removed_and_that_of_a_living_one_is_not(c
     alive, _ = cgroup.make(boundary.Limits())
     if not alive.folders:
         pytest.skip("not run: no cgroup can be made here")
-    pid = os.fork()
-    if pid == 0:
-        cgroup.make(boundary.Limits())
-        os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(pid, 0)
-    assert cgroups(pid)
-    removed = [one["path"] for one in clean(cli)["removed"]]
-    assert any(f"interlock-{pid}-" in path for path in removed)
-    assert cgroups(pid) == []
+    for _ in range(5):  # another test's clean-up at the same time may be faster
+        pid = os.fork()
+        if pid == 0:
+            cgroup.make(boundary.Limits())
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(pid, 0)
+        removed = [one["path"] for one in clean(cli, groups=True)["removed"]]
+        assert cgroups(pid) == []
+        if any(f"interlock-{pid}-" in path for path in removed):
+            break
+    else:
+        pytest.fail("no clean-up here named the cgroup of the dead")
     assert all(os.path.isdir(folder) for folder in alive.folders)
     # of another pid namespace, whose numbers say nothing here
     (parent,) = {os.path.dirname(folder) for folder in alive.folders}
     foreign = f"{parent}/interlock-{pid}-1-1"
     os.mkdir(foreign)
     try:
-        assert foreign not in [one["path"] for one in clean(cli)["removed"]]
+        assert foreign not in [one["path"] for one in clean(cli, groups=True)["removed"]]
         assert os.path.isdir(foreign)
     finally:
         os.rmdir(foreign)
