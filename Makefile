@@ -7,6 +7,7 @@ export PYTHON SCENARIOS RUNS SCENARIOS_UID
 WORKERS ?= 4
 # Most tests wait more than they compute: more workers than processors.
 FLIPS ?= 100000
+TRAJECTORIES ?= 100000
 
 .PHONY: help setup clients demo test check lint types imports docs agents sessions scenarios bench results crash soak fuzz generate clean
 
@@ -61,9 +62,9 @@ crash: setup ## kill it at every step and see that it recovers
 soak: setup ## run the slow tests
 	@$(BIN)/pytest -n 2 -m slow -rs
 
-fuzz: setup ## flip FLIPS bits of sealed ledgers, then search for a decision that spec and code see differently
+fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs for a decision that spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
-	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential -rs
+	@$(BIN)/python -m tests.differential.many --trajectories $(TRAJECTORIES)
 	@INTERLOCK_EXAMPLES=400 $(BIN)/pytest -n $(WORKERS) tests/property -rs
 
 generate: setup ## write the files that are made from tables in the source

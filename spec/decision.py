@@ -8,6 +8,7 @@ on generated input; where they differ, the case is kept in `tests/differential/c
 import unicodedata
 from typing import Any
 
+from spec import fields
 from spec import network as net
 
 LEVELS = ["public", "internal", "secret", "critical"]
@@ -70,7 +71,20 @@ def covered(globs: list[dict[str, Any]], place: dict[str, Any], reading: Any) ->
 
 
 def is_trusted(policy: dict[str, Any], place: dict[str, Any]) -> bool:
-    return covered(policy["trusted"], place, narrow) and not covered(policy["untrusted"], place, wide)
+    """An entry of `trusted` may have "fields": then only these leaves of the file vouch, and the file does not."""
+    whole = [glob for glob in policy["trusted"] if not glob.get("fields")]
+    return covered(whole, place, narrow) and not covered(policy["untrusted"], place, wide)
+
+
+def trusted_fields(policy: dict[str, Any], place: dict[str, Any]) -> list[str]:
+    if covered(policy["untrusted"], place, wide):
+        return []
+    return [
+        name
+        for glob in policy["trusted"]
+        if covered([glob], place, narrow)
+        for name in glob.get("fields", [])
+    ]
 
 
 def level_of(policy: dict[str, Any], place: dict[str, Any]) -> int:
@@ -118,12 +132,23 @@ def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int
 
 
 def trusted_texts(policy: dict[str, Any], trajectory: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (rule, text) of all whose words vouch: the task, then trusted reads of the host's bytes."""
+    """Return (rule, text) of all whose words vouch: the task, then trusted reads of the host's bytes.
+
+    Of a structured file each leaf of a trusted field is a text of its own.
+    """
     texts = [("named-in-task", trajectory["task"])] if policy["task_trusted"] else []
     for read in trajectory["reads"]:
-        vouches = is_trusted(policy, read["place"]) and not is_agents(trajectory, read["place"])
-        if read["text"] is not None and not read["staged"] and vouches:
+        if read["text"] is None or read["staged"] or is_agents(trajectory, read["place"]):
+            continue
+        if is_trusted(policy, read["place"]):
             texts.append(("named-in-file", read["text"]))
+            continue
+        declared = trusted_fields(policy, read["place"])
+        texts += [
+            ("named-in-file", leaf)
+            for field, leaf in fields.leaves(read["place"]["path"], read["text"])
+            if fields.is_field(declared, field)
+        ]
     for request in trajectory.get("passed", []):
         if net.joins(policy, request)[0] and request["answer"] and 200 <= request["status"] < 300:
             texts.append(("named-in-net", request["answer"]))

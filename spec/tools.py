@@ -341,7 +341,14 @@ def measured(world: World, answers: list[dict[str, Any]], ranked: str, end: str,
         return []
     best = max(measures.values()) if end == "most" else min(measures.values())
     there = [key for key, measure in measures.items() if measure == best]
-    return [leaf for leaf, owner in zip(every, owners, strict=True) if [owner] == there]
+    # The same record again, in another answer, is no second one.
+    saying = [
+        sorted((path[len(key[1]) :], text) for (_, path, text), owner in zip(every, owners, strict=True) if owner == key)
+        for key in there
+    ]
+    if len({answer for answer, _ in there}) < len(there) or any(said != saying[0] for said in saying):
+        return []
+    return [leaf for leaf, owner in zip(every, owners, strict=True) if owner in there]
 
 
 def counted(world: World, answers: list[dict[str, Any]], ranked: str, end: str, kind: str) -> Leaves:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from spec import decision as spec
+from tests.differential import structured_files
 from tests.fakes.few_and_many import few_and_many
 
 from interlock import policy as room
@@ -124,7 +125,13 @@ def policies(draw: st.DrawFn) -> dict[str, Any]:
     )
     return {
         "task_trusted": draw(st.sampled_from([True, True, True, False])),
-        "trusted": draw(st.one_of(st.lists(file_globs, max_size=2), st.just([{"root": "*", "glob": "**"}]))),
+        "trusted": draw(
+            st.one_of(
+                st.lists(file_globs, max_size=2),
+                st.just([{"root": "*", "glob": "**"}]),
+                st.lists(st.one_of(structured_files.entries, file_globs), max_size=3),
+            )
+        ),
         "untrusted": draw(st.lists(file_globs, max_size=1)),
         "sensitive": draw(st.lists(sensitive, max_size=2)),
         "rules": [{"id": f"r{number}", **rule} for number, rule in enumerate(rules)] + draw(more),
@@ -136,15 +143,13 @@ more = st.sampled_from([[], [{"id": "all", "effect": "permit", "actions": [], "w
 
 def trajectories(named: list[str]) -> st.SearchStrategy[dict[str, Any]]:
     text = sentences(named)
-    read = {
-        "place": places,
-        "staged": st.sampled_from([False, False, True]),
-        "text": st.one_of(text, st.none()),
-    }
+    staged = st.sampled_from([False, False, True])
+    read = st.fixed_dictionaries({"place": places, "staged": staged, "text": st.one_of(text, st.none())})
+    structured = structured_files.reads(text)
     return st.fixed_dictionaries(
         {
             "task": text,
-            "reads": st.lists(st.fixed_dictionaries(read), max_size=3),
+            "reads": st.lists(st.one_of(read, structured), max_size=3),
             "lost": st.sampled_from([False, False, False, True]),
             "kept": st.lists(st.fixed_dictionaries(kept), max_size=2),
             "store_lost": st.sampled_from([False, False, False, False, True]),
@@ -257,7 +262,10 @@ def policy_of(plain: dict[str, Any]) -> room.Policy:
         digest="",
         preset="",
         task_trusted=plain["task_trusted"],
-        trusted=tuple(room.FileGlob(**glob) for glob in plain["trusted"]),
+        trusted=tuple(
+            room.FileGlob(root=glob["root"], glob=glob["glob"], fields=tuple(glob.get("fields", ())))
+            for glob in plain["trusted"]
+        ),
         untrusted=tuple(room.FileGlob(**glob) for glob in plain["untrusted"]),
         sensitive=tuple(
             room.SensitivePlace(root=s["root"], glob=s["glob"], level=Confidentiality(s["level"]))
@@ -375,7 +383,8 @@ def facets_for_spec(kinds: list[str], where: str) -> list[dict[str, Any]]:
 
 def compare(
     plain_policy: dict[str, Any], trajectory: dict[str, Any], plain_effects: list[dict[str, Any]]
-) -> None:
+) -> list[str]:
+    """Return the decisions in which both agree."""
     policy = policy_of(plain_policy)
     knowledge = knowledge_of(policy, trajectory)
     trusted, level = spec.label(plain_policy, trajectory)
@@ -394,10 +403,38 @@ def compare(
             "rules": list(last.rules),
             "derivations": [derivation.rule for derivation in verdict.derivations],
         } == expected
+    return [verdict.decision.value for verdict in verdicts]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+def cases_of_fields(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
+    """All hangs on which leaf of a structured file may name an effect, and whether it does."""
+    path, kinds = draw(real)
+    usual: dict[str, Any] = {
+        "operation": "modify",
+        "source": None,
+        "hazards": [],
+        "link_target": "",
+        "conflict": False,
+    }
+    plain = {**draw(effects()), **usual, "place": {"root": "workspace", "path": path}, "kinds": kinds}
+    plain |= {"carried": 0, "size": 1, "before": "file", "after": "file"}
+    said = st.sampled_from([path, path, path.rpartition("/")[2], f"git hooks: {path}", "nothing", "1"])
+    permit = {"id": "all", "effect": "permit", "actions": [], "when": []}
+    policy = {"task_trusted": True, "sensitive": [], "rules": [permit]}
+    policy["trusted"] = draw(st.lists(structured_files.entries, min_size=1, max_size=2))
+    policy["untrusted"] = draw(st.lists(file_globs, max_size=1)) if draw(st.integers(0, 4)) == 4 else []
+    reads = draw(st.lists(structured_files.reads(said), min_size=1, max_size=2))
+    return policy, {"task": "", "reads": reads, "lost": False}, [plain]
+
+
+def cases() -> st.SearchStrategy[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]:
+    """Return a policy, a trajectory and effects."""
+    return st.one_of(cases_of_places(), cases_of_places(), cases_of_fields())
+
+
+@st.composite
+def cases_of_places(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]:
     """A policy, a trajectory and effects; the trajectory speaks of the effects."""
     plain_effects = draw(st.lists(st.one_of(effects(), effects(), branches()), min_size=1, max_size=2))
     named: list[str] = []

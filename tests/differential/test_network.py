@@ -317,13 +317,17 @@ def knowledge_of(policy: room.Policy, trajectory: dict[str, Any]) -> room.Knowle
     return knowledge
 
 
-def compare(plain_policy: dict[str, Any], trajectory: dict[str, Any], made: list[dict[str, Any]]) -> None:
+def compare(
+    plain_policy: dict[str, Any], trajectory: dict[str, Any], made: list[dict[str, Any]]
+) -> list[str]:
+    """Return the decisions in which both agree."""
     policy = policy_of(plain_policy)
     knowledge = knowledge_of(policy, trajectory)
     label = spec.label(plain_policy, trajectory)
     assert (knowledge.label.integrity is Integrity.TRUSTED, int(knowledge.label.confidentiality)) == label
     effects = [effect_of(policy, knowledge, plain, f"e{number}") for number, plain in enumerate(made, 1)]
-    for plain, effect, verdict in zip(made, effects, room.decide(policy, knowledge, effects), strict=True):
+    verdicts = room.decide(policy, knowledge, effects)
+    for plain, effect, verdict in zip(made, effects, verdicts, strict=True):
         texts = spec.trusted_texts(plain_policy, trajectory)
         assert int(effect.clearance) == net.clearance(plain_policy, plain)
         if not plain["message"]:
@@ -336,6 +340,7 @@ def compare(plain_policy: dict[str, Any], trajectory: dict[str, Any], made: list
             "rules": list(last.rules),
             "derivations": [derivation.rule for derivation in verdict.derivations],
         } == spec.decide_request(plain_policy, trajectory, plain)
+    return [verdict.decision.value for verdict in verdicts]
 
 
 READ_WIKI = {

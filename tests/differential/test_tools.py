@@ -212,7 +212,8 @@ def cases(draw: st.DrawFn) -> tuple[str, list[Any]]:
 LONG = "x" * 200_001
 
 
-def compare(policy: dict[str, Any], task: str, trajectory: list[Any]) -> None:
+def compare(policy: dict[str, Any], task: str, trajectory: list[Any]) -> list[str]:
+    """Return the decisions in which both agree."""
     text = yaml.safe_dump(
         {
             "version": 1,
@@ -224,11 +225,13 @@ def compare(policy: dict[str, Any], task: str, trajectory: list[Any]) -> None:
     )
     fold = Folding(text, task, oracle=lambda _item: False)
     world: dict[str, Any] = {**policy, "task": task, "answers": [], "passed": []}
+    decisions: list[str] = []
     for tool, arguments, gives in trajectory:
         plain = {"tool": tool, "arguments": arguments}
         given = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
         judged = fold.call(ToolCall(call="c", tool=tool, arguments=given))
         assert (judged.fate is Fate.VOUCHED) == spec.vouched(world, plain), (task, plain, judged.item.verdict)
+        decisions.append(judged.item.verdict.decision.value)
         if not judged.fate.left:
             continue
         world["passed"].append(plain)
@@ -238,6 +241,7 @@ def compare(policy: dict[str, Any], task: str, trajectory: list[Any]) -> None:
         prose = gives is None or isinstance(gives, str)
         said = LONG if gives is None else gives if isinstance(gives, str) else ""
         fold.returned(judged, text=said, structured=None if prose else json.dumps(gives), failed=False)
+    return decisions
 
 
 @few_and_many(120, 3_000, policies(), cases(), derandomize=True)

@@ -25,6 +25,7 @@ from interlock.policy.net_derivation import derive_net
 from interlock.policy.provenance import Knowledge
 from interlock.policy.rules import Finding, Request, Rule, evaluate, is_ours, rules_of
 
+_NOT_FORBIDDEN = Check(guard=Guard.RULES, outcome=CheckOutcome.PASS, rules=(), reason="no rule forbids it")
 _GO_ON = "go on with the task without this change, and say in your answer what you left out"
 _GO_ON_NET = "go on with the task without this request, and say in your answer what you left out"
 
@@ -56,7 +57,8 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
         requests.append(request)
     try:
         findings = evaluate(policy.cedar, requests)
-        known = {rule.id: rule for rule in rules_of(policy.cedar)}
+        forbids = any(finding.forbids for finding in findings)
+        known = {rule.id: rule for rule in rules_of(policy.cedar)} if forbids else {}
     except BaseException as failure:  # fail closed: rules that cannot be read refuse all
         if not is_ours(failure):
             raise
@@ -143,7 +145,7 @@ def _request(policy: Policy, knowledge: Knowledge, effect: Effect, *, derived: b
             "credential": request.credential.value if request else "",
             "derived": derived,
             "executable": bool(effect.facets),
-            "facets": sorted({facet.kind for facet in effect.facets}),
+            "facets": sorted({facet.kind for facet in effect.facets}) if effect.facets else [],
             "hazards": sorted({hazard.value for hazard in change.hazards}) if change else [],
             "host": request.host if request else "",
             "method": request.method if request else "",
@@ -174,12 +176,14 @@ def _conclude(
         return _faulted(effect, Guard.RULES, finding.fault)
     if finding.forbids:
         return _forbidden(effect, finding.forbids, known)
-    rules = Check(guard=Guard.RULES, outcome=CheckOutcome.PASS, rules=(), reason="no rule forbids it")
     doubt = _doubt(effect, missing, finding.permits)
     if doubt:
         check = Check(guard=Guard.PROVENANCE, outcome=CheckOutcome.UNDECIDED, rules=(), reason=doubt)
         return Verdict(
-            effect_id=effect.id, decision=Decision.DEFER, checks=(rules, check), derivations=derivations
+            effect_id=effect.id,
+            decision=Decision.DEFER,
+            checks=(_NOT_FORBIDDEN, check),
+            derivations=derivations,
         )
     how = ", ".join(sorted({derivation.rule for derivation in derivations})) or "nothing steers it"
     check = Check(
@@ -189,7 +193,10 @@ def _conclude(
         reason=f"vouched for ({how}) and permitted",
     )
     return Verdict(
-        effect_id=effect.id, decision=Decision.RELEASE, checks=(rules, check), derivations=derivations
+        effect_id=effect.id,
+        decision=Decision.RELEASE,
+        checks=(_NOT_FORBIDDEN, check),
+        derivations=derivations,
     )
 
 

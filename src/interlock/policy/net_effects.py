@@ -26,6 +26,7 @@ from interlock.policy.net_derivation import (
     signs,
     url_text,
 )
+from interlock.policy.network import method_of
 from interlock.policy.provenance import Knowledge
 
 FOREIGN = "foreign-credential"
@@ -159,8 +160,6 @@ def readable(request: NetRequest) -> str:
 
 def _clearance(policy: Policy, request: NetRequest, operation: str) -> Confidentiality:
     """Return what a destination may be given: the highest of what the operator's declarations give it."""
-    from interlock.policy.network import method_of
-
     network = policy.network
     # A provider sees what the agent sees; where the operator published a port, the far side is the operator's own, and
     # an ssh-agent gets a digest and shows it to nobody.

@@ -26,7 +26,12 @@ MAX_INBOUND_LENGTH = 256_000_000
 
 It does not count trusted texts alone: then one trusted place less would leave room for another's words.
 """
-MAX_TRUSTED_LENGTH = MAX_SOURCE_LENGTH
+MAX_KEPT_LENGTH = 4_000_000
+"""Of all calls of tools and their answers that are kept: they are walked for each value."""
+UNREAD = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
+"""What a trusted text is that came when there was no more room for it."""
+A_CALL = 200
+"""What a call or an answer counts beside its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,10 @@ class Knowledge:
     """What tools gave back, whether trusted or not."""
     passed: "tuple[ToolCall, ...]" = ()
     """Calls that were let through, of tools whose number of calls is bounded."""
+    passed_lost: bool = False
+    """Whether there was no room for one of them: then nobody knows how many there were."""
+    kept_length: int = 0
+    """Of `returned` and `passed`."""
 
     @classmethod
     def started(cls, policy: Policy, task: str, node: int) -> "Knowledge":
@@ -76,9 +85,11 @@ class Knowledge:
             joined = joined.join(label)
             if read.text:
                 inbound += len(read.text)
-                if vouches and _fits(inbound, read.text) and not sources.has_text(read.text):
+                if vouches and not fits(inbound, read.text):
+                    joined = joined.join(UNREAD)
+                elif vouches and not sources.has_text(read.text):
                     sources = sources.with_source(Source(kind=FILE, node=node, offset=offset, text=read.text))
-                if not vouches and _fits(inbound, read.text):
+                elif not vouches and fits(inbound, read.text):
                     sources = self._with_fields(policy, sources, read, (node, index))
             if level > Confidentiality.PUBLIC:
                 more = None if read.text is None else sensitive.with_text(level, read.text)
@@ -144,7 +155,10 @@ class Knowledge:
     def _with_call(self, policy: Policy, call: ToolCall | None) -> "Knowledge":
         if call is None or not policy.tools.counts(call.name):
             return self
-        return changed(self, passed=(*self.passed, call))
+        size = len(call.arguments) + A_CALL
+        if self.passed_lost or self.kept_length + size > MAX_KEPT_LENGTH:
+            return self if self.passed_lost else changed(self, passed_lost=True)
+        return changed(self, passed=(*self.passed, call), kept_length=self.kept_length + size)
 
     def with_answer_of(self, policy: Policy, request: NetRequest) -> "Knowledge":
         """Return what is known when the answer to a request is about to be read."""
@@ -170,12 +184,14 @@ class Knowledge:
         level = policy.network.level_of(request)
         if level > Confidentiality.PUBLIC:
             known = known._with_sensitive(level, response.text)
+        if not policy.network.trusts(request):
+            return known
+        if not fits(known.inbound, response.text or ""):
+            return changed(known, label=known.label.join(UNREAD))
         if (
             response.text
             and response.outcome is Outcome.DONE
             and 200 <= response.status < 300
-            and policy.network.trusts(request)
-            and _fits(known.inbound, response.text)
             and not known.sources.has_text(response.text)
         ):
             source = Source(kind=NET, node=node, offset=0, text=response.text)
@@ -242,5 +258,6 @@ class Knowledge:
         return max(self.unknown_level, self.sensitive.level_in(text))
 
 
-def _fits(inbound: int, text: str) -> bool:
+def fits(inbound: int, text: str) -> bool:
+    """Say whether a text may still vouch, after so much that came in with it."""
     return inbound <= MAX_INBOUND_LENGTH and len(text) <= MAX_SOURCE_LENGTH

@@ -61,11 +61,11 @@ class Sources(Indexed[Source]):
 
     def naming(self, kind: str, value: str) -> Named | None:
         """Return the first source that names a value of a type, or of one of several (`iban|name`), and where."""
-        from interlock.policy.derivations.typed import plain
+        from interlock.policy.derivations import typed
 
         best: Named | None = None
-        for one in kind.split("|") if plain(value) else ():
-            found = self._naming(one, value)
+        for one in kind.split("|") if typed.plain(value) else ():
+            found = self._naming(one, value) if one in _VARIED else self._spelling(one, value)
             if found is not None and (best is None or found.number < best.number):
                 best = found
         return best
@@ -74,15 +74,18 @@ class Sources(Indexed[Source]):
         from interlock.policy.derivations import typed
         from interlock.policy.derivations.dates import date_form
 
-        form = typed.same_form(kind, value) if kind in _VARIED else ""
-        if form and (kind != "date" or date_form(value)):
-            at = self.first_form(kind, form, partial(typed.forms_in, kind))
-            if at is None:
-                return None
-            there = typed.Found(form=kind, start=at.start, end=at.end)
-            return Named(number=at.number, source=at.item, found=there)
-        if kind in _VARIED and kind != "date":
+        form = typed.same_form(kind, value)
+        if kind == "date" and not date_form(value):
+            return self._spelling(kind, value)
+        at = self.first_form(kind, form, partial(typed.forms_in, kind))
+        if at is None:
             return None
+        there = typed.Found(form=kind, start=at.start, end=at.end)
+        return Named(number=at.number, source=at.item, found=there)
+
+    def _spelling(self, kind: str, value: str) -> Named | None:
+        from interlock.policy.derivations import typed
+
         how = ""
 
         def find(text: str) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,21 @@ _RULES = {
     "named-in-task": "the task's own words name it",
     "named-in-file": "a file that the policy trusts names it",
     "named-in-net": "a host that the policy trusts names it",
-    "named-in-tool": "the output of a tool that the policy trusts names it",
     "named-in-policy": "the policy itself names it",
     "published": "the policy publishes this port",
     "model-provider": "it is the model's provider",
     "granted": "an oracle released the same before",
+    "structured-leaf": "it is a value of the user's own state",
+    "own-object": "a call of this run made it",
+    "record-selected": "it belongs to the one record that is named",
+    "prefix-selected": "it is the one name that begins as the task says",
+    "extreme-of": "it belongs to the one record at the end that the task asks for",
+    "whole-enumeration": "the task asks for all that is listed",
+    "delegated": "the policy hands this over to a source that is named",
+    "received-whole": "it stands as it is in a source to which the policy hands this over",
+    "day-named": "the task names the day",
 }
+_BY_POLICY = ("named-in-policy", "published", "model-provider")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +74,7 @@ def reasons_for(folder: RunFolder, record: EffectStory) -> Reasons:
         state = item.state
         if item.node.seq == record.node:
             break
-    chain = tuple(line for one in record.verdict.derivations for line in _lines(one, events))
+    chain = tuple(line for one in record.verdict.derivations for line in chain_of(one, events))
     if state is None or state.policy is None or state.knowledge is None:
         return Reasons(chain=chain)
     if record.verdict.decision is not Decision.DEFER:
@@ -103,20 +113,26 @@ def _host_text(path: bytes) -> str | None:
         os.close(file)
 
 
-def _lines(derivation: Derivation, events: Mapping[int, ev.Event], depth: int = 0) -> list[str]:
+def chain_of(derivation: Derivation, events: Mapping[int, ev.Event], depth: int = 0) -> list[str]:
+    """Return value <- rule <- span <- event in words, and below it what the rule rests on.
+
+    Takes: `events`, by the node that holds each.
+    """
     rule = _RULES.get(derivation.rule, derivation.rule.replace("-", " "))
     where, text = _origin(derivation, events)
     span = ""
     if text:
         cut = text[: SPAN_CHARACTERS - 1] + "…" if len(text) > SPAN_CHARACTERS else text
         span = f" <- `{cut}`"
-    at = f" at {derivation.pointer}" if derivation.pointer else ""
+    # A file's leaf is told by where it stands in the file: which read it was, the place says.
+    pointer = re.sub(r"^/reads/[0-9]+", "", derivation.pointer)
+    at = f" at {pointer}" if pointer else ""
     lines = [
         f"{'  ' * depth}{derivation.role} `{derivation.value}` <- {rule} ({derivation.rule}){span} <- {where}{at}, "
         f"node {derivation.node}"
     ]
     for premise in derivation.premises:
-        lines += _lines(premise, events, depth + 1)
+        lines += chain_of(premise, events, depth + 1)
     return lines
 
 
@@ -124,9 +140,11 @@ def _origin(derivation: Derivation, events: Mapping[int, ev.Event]) -> tuple[str
     """Return what the node of a derivation is in words, and the span in it, `""` where it has none."""
     event = events.get(derivation.node)
     start, end = derivation.start, derivation.end
+    if derivation.rule in _BY_POLICY:
+        return "the policy", ""
     if derivation.pointer:
-        text = _leaf(event, derivation.pointer)
-        return _named(event), (text or "")[start:end]
+        where, text = _leaf(event, derivation.pointer)
+        return where, text[start:end]
     match event:
         case ev.TaskGiven():
             return "the task", event.task[start:end]
@@ -159,17 +177,22 @@ def _named(event: ev.Event | None) -> str:
             return type(event).__name__
 
 
-def _leaf(event: ev.Event | None, pointer: str) -> str | None:
-    """Return the leaf of a structured result that a JSON pointer (RFC 6901) names."""
-    import json
+def _leaf(event: ev.Event | None, pointer: str) -> tuple[str, str]:
+    """Return where the leaf of a structured text stands that a JSON pointer (RFC 6901) names, and its text."""
+    if isinstance(event, ev.ActivityObserved):
+        from interlock.policy.structured import leaves_of_file
 
+        # Which read of the node comes first in the pointer, then where in its file.
+        number, slash, rest = pointer.removeprefix("/reads/").partition("/")
+        if not number.isdecimal() or int(number) >= len(event.reads):
+            return "a read of files", ""
+        read = event.reads[int(number)]
+        leaves = leaves_of_file(read.place.path, read.text or "")
+        text = next((leaf.text for leaf in leaves if leaf.pointer == slash + rest), "")
+        return f"the read of {read.place}", text
     if not isinstance(event, ev.ToolReturned) or event.result.text is None:
-        return None
-    try:
-        here: object = json.loads(event.result.text)
-        for part in pointer.split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            here = here[int(key)] if isinstance(here, list) else here[key] if isinstance(here, dict) else None
-    except (ValueError, LookupError):
-        return None
-    return here if isinstance(here, str) else json.dumps(here)
+        return _named(event), ""
+    from interlock.policy.derivations.facts import json_leaves
+
+    leaf = dict(json_leaves(event.result.text) or ()).get(pointer, "")
+    return _named(event), leaf

@@ -241,7 +241,7 @@ _UPGRADES = (("http", "http"), ("https", "https"), ("http", "https"))
 def url_value(value: str, text: str, start: int, end: int) -> bool:
     """The link that the word is; over TLS where the text has none, never the other way."""
     span = text[start:end]
-    if "://" not in span and not span.startswith("www."):
+    if "://" not in span and span[:4].lower() != "www.":
         return False
     (scheme, wanted), (given, there) = _cut(value), _cut(span)
     if wanted != there or not (
@@ -273,7 +273,7 @@ def _whole_link(text: str, start: int, end: int) -> bool:
     at = start
     while at and not text[at - 1].isspace() and text[at - 1] not in "\"'<>()":
         at -= 1
-    if "://" in text[at:start] or "www." in text[at:start]:
+    if "://" in text[at:start] or "www." in text[at:start].lower():
         return False
     at = end
     while at < len(text) and text[at] in ".,;:!?]}":

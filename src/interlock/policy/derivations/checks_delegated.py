@@ -122,8 +122,10 @@ _PHONE = "+0123456789 ()./-"
 def _runs(kind: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the longest runs that may be such a value."""
     if kind == "url":
+        # Letters that grow in lower case would move what is found: these marks are plain ones.
+        lower = "".join(char.lower() if char.isascii() else char for char in text)
         for mark in ("://", "www."):
-            at = text.find(mark)
+            at = lower.find(mark)
             while at >= 0:
                 start, end = at, at + len(mark)
                 while mark == "://" and start and _of_scheme(text[start - 1]):
@@ -131,7 +133,7 @@ def _runs(kind: str, text: str) -> Iterator[tuple[int, int]]:
                 while end < len(text) and not text[end].isspace() and text[end] not in "\"'<>()":
                     end += 1
                 yield start, start + len(text[start:end].rstrip(".,;:!?)]}"))
-                at = text.find(mark, end)
+                at = lower.find(mark, end)
         return
     parts = {"email": _LOCAL + "@", "iban": " ", "phone": _PHONE}[kind]
     at = 0

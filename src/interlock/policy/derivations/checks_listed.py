@@ -169,12 +169,22 @@ def _end(
             measures[node, records[at]] = measure
     if len(measures) < 2 or not all(_lies_in(measures, one) for one in within):
         return set()
-    ends = sorted(measures.values())
-    end, beside = (ends[-1], ends[-2]) if most else (ends[0], ends[1])
-    if end == beside:
-        return set()
+    end = max(measures.values()) if most else min(measures.values())
     there = {key: measure for key, measure in measures.items() if measure == end}
+    first, *others = there
+    for other in others:
+        # The same record of a listing that was asked for again, and no twin beside it.
+        again = sum(node == other[0] for node, _ in there) == 1 and _beneath(facts, first) == _beneath(facts, other)
+        if not again:
+            return set()
     return {one for one in fits if _lies_in(there, one)}
+
+
+def _beneath(facts: Facts, record: tuple[int, str]) -> dict[str, str]:
+    node, at = record
+    return {
+        pointer[len(at) :]: text for pointer, text in facts.leaves(node) if pointer[: len(at) + 1] == f"{at}/"
+    }
 
 
 def _plain(field: str) -> str:

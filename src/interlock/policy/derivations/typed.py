@@ -17,7 +17,7 @@ ID_PREFIX = "id:"
 MIN_PHRASE = 4
 """So many letters or digits make a phrase that prose does not hold by chance."""
 EMAIL = re.compile(r"(?<![\w.+%@-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+(?!\.?[\w@-])")
-URL = re.compile(r"(?<![\w@.])(?:[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>()]+|www\.[^\s\"'<>()]+)")
+URL = re.compile(r"(?<![\w@.])(?:[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>()]+|(?i:www)\.[^\s\"'<>()]+)")
 IBAN = re.compile(
     r"(?<!\w)[A-Z]{2}[0-9]{2}"
     r"(?:[A-Z0-9]{10,30}|(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?)(?!\w)"
@@ -28,7 +28,7 @@ NUMBER = re.compile(
 PHONE = re.compile(r"(?<![\w+])\+?[0-9][0-9 ()./-]{5,20}[0-9](?!\w)")
 _NUMBERED = re.compile(r"(?:\b(?:id|no\.|number)|#)\s*(?:is\b|[=:]*)?\s*[\"'`]*\s*\Z", re.IGNORECASE)
 _AFTER_MONTH = re.compile(rf"\b{MONTH}\s+\Z", re.IGNORECASE)
-_IN_LINK = re.compile(r"(?:://|www\.)[^\s\"'<>()]*\Z")
+_IN_LINK = re.compile(r"(?:://|(?i:www)\.)[^\s\"'<>()]*\Z")
 _SPACED = re.compile(r"\s\s|[^\S ]")
 _INNER = frozenset("-_./~+\\:@%$")
 _QUOTES = {
@@ -188,7 +188,8 @@ def _find(kind: str, value: str, text: str) -> Found | None:
     if kind == "email":
         wanted = same_form(kind, value)
         for each in EMAIL.finditer(text):
-            if same_form(kind, each.group()) == wanted and alone(text, *each.span()):
+            given = each.group()
+            if (given.lower() if given.isascii() else given) == wanted and alone(text, *each.span()):
                 return Found(form=names.EMAIL, start=each.start(), end=each.end())
         return None
     if kind == "url":

@@ -10,6 +10,7 @@
 from interlock.model.effects import Effect, Value
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
+from interlock.policy.grants import find_grant
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.asking import find_ask
 from interlock.policy.tools.calling import TOOL_ROLE, effect_of, steering_of
@@ -32,8 +33,6 @@ def derive_call(
     policy: Policy, knowledge: Knowledge, effect: Effect
 ) -> tuple[tuple[Derivation, ...], tuple[str, ...]]:
     """Return the derivations of a call's steering values, and the roles that have none."""
-    from interlock.policy.grants import find_grant
-
     tool = policy.tools.find(effect.object.removeprefix(OBJECT_PREFIX))
     leaves = leaves_of(effect.tool.arguments, whole=True) if effect.tool else None
     if tool is None or leaves is None or effect.facets:
@@ -80,7 +79,7 @@ def follows(policy: Policy, knowledge: Knowledge, tool: ToolRole) -> bool:
     """Say whether a second step completes a call of this run: at most one step for each call that was let through."""
     passed = [policy.tools.find(call.name) for call in knowledge.passed]
     first = sum(each is not None and each.name in tool.follows for each in passed)
-    return first > sum(each is tool for each in passed)
+    return not knowledge.passed_lost and first > sum(each is tool for each in passed)
 
 
 def _granted(role: str, value: str, node: int) -> Derivation:

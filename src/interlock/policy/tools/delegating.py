@@ -31,7 +31,7 @@ def delegate_value(
     Holds: never for a call that parks, since how many there were is counted when they leave.
     """
     kind = type_of((*tool.steers, *tool.acts), value.role)
-    if tool.parks or not kind:
+    if tool.parks or not kind or knowledge.passed_lost:
         return None
     wanted = {same_form(one, value.text) for one in kind.split("|")} - {""}
     for given in policy.tools.delegations:
@@ -72,7 +72,7 @@ def _sources(
     reader = policy.tools.find(given.tool)
     answers = [each for each in knowledge.returned if policy.tools.find(each.tool) is reader]
     for arguments in dict.fromkeys(each.arguments for each in answers):
-        source = tuple(each for each in answers if each.arguments == arguments)
+        source = tuple(each for each in answers if each.is_of(arguments))
         said = leaves_of(arguments, whole=True) or ()
         if reader is None or not said or any(each.lost for each in source):
             continue

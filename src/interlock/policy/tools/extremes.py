@@ -125,10 +125,23 @@ def _at_end(
     ends = {found[0] for found in records.values()}
     end = max(ends) if most else min(ends)
     there = {key: found for key, found in records.items() if found[0] == end}
-    if len(there) != 1:
+    # Asked again, a listing holds the same record once more: it is still one where nothing of it differs.
+    said = {key: _said(answers, key) for key in there}
+    if len(set(said.values())) != 1 or len({node for node, _ in there}) != len(there):
         return None
     fits = [(one, leaf) for one in answers for leaf, _ in typed_leaves(tool.output, one, kind)]
     return tuple((one, leaf) for one, leaf in fits if _in_any(there, one, leaf))
+
+
+def _said(answers: tuple[Returned, ...], key: tuple[int, str]) -> frozenset[tuple[str, str]]:
+    node, record = key
+    return frozenset(
+        (leaf.pointer.removeprefix(record), leaf.text)
+        for one in answers
+        if one.node == node
+        for leaf in one.leaves
+        if leaf.pointer.startswith(f"{record}/")
+    )
 
 
 def _in_any(records: dict[tuple[int, str], list[Measure]], one: Returned, leaf: Leaf) -> bool:

@@ -5,10 +5,14 @@ from interlock.model.labels import Integrity, Label
 from interlock.model.records import changed, dataclass
 from interlock.model.requests import Outcome
 from interlock.model.tools import ToolResult
+from interlock.policy import provenance
 from interlock.policy.declaration import Policy
-from interlock.policy.provenance import MAX_TRUSTED_LENGTH, Knowledge
+from interlock.policy.provenance import A_CALL, Knowledge, fits
 from interlock.policy.tools.leaves import Leaf, leaves_of
 from interlock.policy.tools.roles import DIRECTORY, OBJECT_PREFIX, OWN
+
+ANY_CALL = ""
+"""The arguments of an answer of which nothing is kept, not even to which call it belonged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +24,11 @@ class Returned:
     tool: str
     arguments: str
     leaves: tuple[Leaf, ...]
-    size: int
     lost: bool = False
+
+    def is_of(self, arguments: str) -> bool:
+        """Say whether it may be the answer to a call with these arguments."""
+        return self.arguments in (arguments, ANY_CALL)
 
 
 def with_tool_result(
@@ -32,9 +39,12 @@ def with_tool_result(
     if call is None or result.size_bytes == 0:
         return knowledge
     tool = policy.tools.find(call.name)
-    known = knowledge
+    # All counts, whatever it is: with one trusted tool less there must not be room for another's words.
+    came = max(result.size_bytes, len(result.text or ""))
+    known = changed(knowledge, inbound=knowledge.inbound + came)
     level = tool.output.level if tool else knowledge.label.confidentiality
     trusted = tool is not None and tool.output.trust in (OWN, DIRECTORY) and not tool.output.echo
+    trusted = trusted and fits(known.inbound, result.text or "")
     integrity = Integrity.TRUSTED if trusted else Integrity.UNTRUSTED
     joined = known.label.join(Label(integrity=integrity, confidentiality=level))
     if joined != known.label:
@@ -43,12 +53,24 @@ def with_tool_result(
         known = known._with_sensitive(tool.output.level, result.text)
     if tool is None or result.outcome is not Outcome.DONE:
         return known
+    return _kept(policy, known, effect, result, node)
+
+
+def _kept(policy: Policy, known: Knowledge, effect: Effect, result: ToolResult, node: int) -> Knowledge:
+    assert effect.tool is not None
+    name, arguments = effect.object.removeprefix(OBJECT_PREFIX), effect.tool.arguments
     text = result.text or ""
     leaves = leaves_of(text) if result.structured else (Leaf(field="", pointer="", text=text),)
-    used = sum(each.size for each in known.returned)
-    name = effect.object.removeprefix(OBJECT_PREFIX)
-    lost = not text or leaves is None or len(text) > MAX_TRUSTED_LENGTH - used
-    kept = () if lost or leaves is None else leaves
-    size = 0 if lost else len(text)
-    one = Returned(node=node, tool=name, arguments=call.arguments, leaves=kept, size=size, lost=lost)
-    return changed(known, returned=(*known.returned, one))
+    room = provenance.MAX_KEPT_LENGTH - known.kept_length
+    size = len(text) + len(arguments) + A_CALL
+    lost = not text or leaves is None or size > room or not fits(known.inbound, text)
+    if lost or leaves is None:
+        leaves, size = (), len(arguments) + A_CALL
+    if size > room:
+        # From here on nothing of this tool's answers is known, but that there were some.
+        tool = policy.tools.find(name)
+        if any(each.is_of(ANY_CALL) and policy.tools.find(each.tool) is tool for each in known.returned):
+            return known
+        arguments, size = ANY_CALL, 0
+    one = Returned(node=node, tool=name, arguments=arguments, leaves=leaves, lost=lost)
+    return changed(known, returned=(*known.returned, one), kept_length=known.kept_length + size)

@@ -8,12 +8,19 @@ __all__ = ["Span", "acting", "find_value", "held", "same_form"]
 
 Span = tuple[int, int]
 SHAPES = {"email": EMAIL, "url": URL, "iban": IBAN, "phone": PHONE}
-_ACTING = (("email", EMAIL), ("url", URL), ("iban", IBAN))
+_ACTING = (("email", EMAIL, ("@",)), ("url", URL, ("://", "www.")), ("iban", IBAN, ("",)))
+"""What is looked for, and what each of them holds."""
 
 
 def acting(text: str) -> tuple[tuple[str, str], ...]:
     """Return the addresses and links in a text that is carried: type and value, each once."""
-    found = [(kind, _bare(kind, each.group())) for kind, shape in _ACTING for each in shape.finditer(text)]
+    lower = text.lower()
+    found = [
+        (kind, _bare(kind, each.group()))
+        for kind, shape, marks in _ACTING
+        if any(mark in lower for mark in marks)
+        for each in shape.finditer(text)
+    ]
     return tuple(dict.fromkeys(found))
 
 
