@@ -5,6 +5,7 @@ As `spec/decision.py`: slow, written from docs/policy.md ("Network"), imports no
 "inference": whether method and path are those of an inference call; the table of providers' paths is data}.
 """
 
+import unicodedata
 from typing import Any
 
 SAFE = ["GET", "HEAD", "OPTIONS"]
@@ -35,6 +36,11 @@ SCHEMES = ["http", "https", "ws", "wss", "ssh", "git", "git+http", "git+https", 
 
 
 # --- a text names a host or a URL: docs/policy.md, "When the task names a host" ---
+
+
+def hidden(char: str) -> bool:
+    """Marks, control and format characters, lost bytes: what is not seen belongs to the word beside it."""
+    return unicodedata.category(char)[0] in "CM" or char == "\ufffd"
 
 
 def words(text: str) -> list[str]:
@@ -123,7 +129,7 @@ def mentioned(text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any] | None] = []
     for word in words(text):
         bare, url = url_in(word)
-        if url:
+        if url and not (bare and hidden(bare[-1])):
             found.append(read_url(url))
         part = ""
         for char in bare + "\n":
@@ -157,7 +163,10 @@ def names_url(text: str, request: dict[str, Any]) -> bool:
         if hides_dots(mention["path"]) or hides_dots(request["path"]):
             continue
         stem = mention["path"] if mention["path"].endswith("/") else mention["path"] + "/"
-        if request["path"] == mention["path"] or request["path"].startswith(stem):
+        if request["path"] == mention["path"]:
+            return True
+        # Whoever names a place does not ask for a thing in it to be deleted.
+        if request["path"].startswith(stem) and request["method"].upper() != "DELETE":
             return True
     return False
 

@@ -343,7 +343,11 @@ def measured(world: World, answers: list[dict[str, Any]], ranked: str, end: str,
     there = [key for key, measure in measures.items() if measure == best]
     # The same record again, in another answer, is no second one.
     saying = [
-        sorted((path[len(key[1]) :], text) for (_, path, text), owner in zip(every, owners, strict=True) if owner == key)
+        sorted(
+            (path[len(key[1]) :], text)
+            for (_, path, text), owner in zip(every, owners, strict=True)
+            if owner == key
+        )
         for key in there
     ]
     if len({answer for answer, _ in there}) < len(there) or any(said != saying[0] for said in saying):

@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 from tests.crash.disk import DiskError
 from tests.crash.held_run import HeldRun
 from tests.crash.judging import judge, recover
+from tests.crash.labelled import Labelled
 from tests.crash.tracing import Stop
 from tests.fakes.staged_tree import Snapshot
 
+MERGED = 5
+"""So many of the agent's twenty effects at least are files with bytes of their own."""
 CANNOT = 77
 """The exit status that says: this machine cannot have such a disk."""
 
@@ -60,13 +63,15 @@ class Series:
         run.put_back()
         ended = run.killed((self._verb, run.run_id), at(point))
         verbs = self._verbs(point)
-        faults = []
+        faults = self._labelled.faults()
         second: Stop | None = None
         if again is not None:
             second = run.killed((verbs[0], run.run_id), at(again)).killed_at
             self.tally.again += second is not None
+            faults += self._labelled.faults()
         faults += recover(run, verbs, self._after)
         faults += judge(run, self._after, run.arrivals())
+        faults += self._labelled.faults()
         self.tally.tried += ended.killed_at is not None
         self.tally.before += run.look() == run.before
         where = f"{self._verb}, point {point} ({ended.killed_at})"
@@ -84,12 +89,15 @@ class Series:
     def _finished(self) -> Snapshot:
         run = self._run
         run.put_back()
+        self._labelled = Labelled(run)
         said = run.verb("apply", run.run_id)
         assert said.status == 0, said.err
         after = run.look()
         assert after != run.before
         faults = judge(run, after, run.arrivals())
+        faults += self._labelled.faults()
         assert faults == [], faults
+        assert len(self._labelled.merged()) > MERGED
         run.disk.unmount()
         return after
 

@@ -26,6 +26,7 @@ from tests.crash.far_side import Arrival
 from tests.crash.held_run import HeldRun
 from tests.crash.judging import between, judge, recover
 from tests.crash.kills import CANNOT, Tally
+from tests.crash.labelled import Labelled
 from tests.crash.tracing import Stop, die_with_parent
 from tests.fakes.staged_tree import Snapshot
 
@@ -102,9 +103,10 @@ class Losses:
             self.tally.faults.append(f"{self._verb}, {where}: {error}")
             return
         run.arrivals()
-        faults = between_phases(run)
+        faults = between_phases(run) + self._labelled.faults()
         faults += recover(run, verbs, self._after)
         faults += judge(run, self._after, [*past.arrivals, *run.arrivals()])
+        faults += self._labelled.faults()
         self.tally.tried += 1
         self.tally.before += run.look() == run.before
         told = f"{self._verb}, power lost {where}, recovered by {' and '.join(verbs)}"
@@ -140,6 +142,7 @@ class Losses:
     def _finished(self) -> Snapshot:
         run = self._run
         run.put_back()
+        self._labelled = Labelled(run)
         assert run.verb("apply", run.run_id).status == 0
         after = run.look()
         run.disk.unmount()

@@ -87,6 +87,10 @@ def test_a_command_reads_why_its_files_are_gone_while_it_goes_on(cli: Cli) -> No
     assert [(one["object"], one["violated_rule"]) for one in dropped] == [
         ("all that was staged", "discarded")
     ]
+    assert dropped[0]["constraints"] == [
+        "nothing of it reached the host, and no request that waited was sent",
+        "the files are as the host has them",
+    ]
     assert out.endswith(b"old\n")
     assert json.loads(out.removesuffix(b"old\n"))["notices"] == dropped
     later = json.loads(cli("notices", "last", "--json").stdout)["notices"]

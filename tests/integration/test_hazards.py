@@ -76,3 +76,9 @@ def test_a_write_to_a_file_that_the_host_links_elsewhere_parts_it_and_never_reac
     with open(outside, encoding="ascii") as file:
         assert file.read() == "old"
     assert stat.S_IMODE(os.stat(outside).st_mode) == 0o644
+    said = "parted: another name of it, outside of its root, keeps the old file"
+    for words in (("show", "last"), ("why", "last", "inside")):
+        assert said in cli(*words).stdout.decode()
+    (told,) = cli.story()["effects"]
+    assert (told["decision"], told["outside_names"]) == ("release", 1)
+    assert cli.verdict("last", "--replay") == "complete"

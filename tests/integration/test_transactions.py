@@ -95,3 +95,29 @@ def test_a_file_that_was_moved_to_a_refused_place_stays_where_it_was(cli: Cli) -
     assert fates["workspace:.vscode/tasks.json"] == fates["workspace:data.json"] == "refused"
     assert fates["workspace:other"] == "committed"
     assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_a_moved_file_is_told_as_moved_wherever_it_is_read(cli: Cli) -> None:
+    cli.put("notes.txt", "one\ntwo\nthree\n")
+    cli.put("Makefile", "all:\n\ttrue\n")
+    cli.put("steps.sh", "mkdir doc; mv notes.txt doc/notes.txt; mv Makefile GNUmakefile; echo x > other\n")
+    held = cli("run", "--hold", "--", "sh", "steps.sh")
+    assert held.returncode == 0, held.stderr
+    diff = cli("diff", "last").stdout.decode()
+    assert "doc/notes.txt  moved from `workspace:notes.txt`" in diff
+    assert "+two" not in diff
+    assert "-two" not in diff
+    plain = {one["place"]: one for one in json.loads(cli("diff", "last", "--json").stdout)}
+    assert plain["workspace:doc/notes.txt"]["moved_from"] == "workspace:notes.txt"
+    assert plain["workspace:doc/notes.txt"]["edited"] is False
+    assert plain["workspace:notes.txt"]["moved_to"] == "workspace:doc/notes.txt"
+    assert "moved_from" not in plain["workspace:other"]
+    assert cli("apply", "last").returncode in (0, 6)
+    told = {one["object"]: one for one in cli.story()["effects"]}
+    assert told["workspace:GNUmakefile"]["moved_from"] == "workspace:Makefile"
+    assert told["workspace:Makefile"]["moved_to"] == "workspace:GNUmakefile"
+    assert "moved_to" not in told["workspace:other"]
+    shown = cli("show", "last").stdout.decode()
+    assert "workspace:GNUmakefile  moved from `workspace:Makefile`" in shown
+    assert "moved to `workspace:GNUmakefile`" in cli("why", "last", "Makefile").stdout.decode()
+    assert cli.verdict("last", "--replay") == "complete"

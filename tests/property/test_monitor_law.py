@@ -272,6 +272,24 @@ def verdicts(state: State) -> list[tuple[object, ...]]:
     ]
 
 
+INBOUND = (ev.ActivityObserved, ev.LabelsKnown, ev.ResponseReceived, ev.ToolReturned)
+
+
+def _knows_only_what_came_in(before: State, event: ev.Event, after: State) -> None:
+    """Labels only rise; what vouches and what is sensitive grows from inbound events alone."""
+    old, new = before.knowledge, after.knowledge
+    if old is None or new is None:
+        return
+    assert new.label.integrity <= old.label.integrity
+    assert new.read_level >= old.read_level
+    assert new.sources[: len(old.sources)] == old.sources[:]
+    assert new.returned[: len(old.returned)] == old.returned
+    if not isinstance(event, INBOUND):
+        assert len(new.sources) == len(old.sources)
+        assert len(new.returned) == len(old.returned)
+        assert new.sensitive.groups == old.sensitive.groups
+
+
 def _files(state: State) -> tuple[str, ...]:
     changed = {item.effect.id for item in state.decided() if item.effect.change is not None}
     return tuple(one for one in state.released if one in changed)
@@ -298,6 +316,7 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
             intended = event.released
         before = state
         state, commands = step(state, event)
+        _knows_only_what_came_in(before, event, state)
         if isinstance(event, ev.ActionsAnnounced):
             assert changed(state, next_seq=before.next_seq) == before, (
                 "an announced action was no mere record"

@@ -53,6 +53,7 @@ AROUND = [
         "https://",
         "http://",
         "www.",
+        "WWW.",
         "x",
         "id ",
         "ID: ",

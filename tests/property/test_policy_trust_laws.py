@@ -1,5 +1,6 @@
 """Laws of trust: labels only rise, less trust never releases more, and the order of unrelated events is all one."""
 
+import json
 from itertools import accumulate, pairwise
 
 import pytest
@@ -11,7 +12,7 @@ from interlock.model.effects import ChangeKind, Channel, FileChange, FileStamp, 
 from interlock.model.events import FileRead
 from interlock.model.places import Place
 from interlock.model.requests import NetRequest, NetResponse, Outcome
-from interlock.model.tools import ToolCall
+from interlock.model.tools import ToolCall, ToolResult
 from interlock.model.verdicts import Decision
 from interlock.policy import provenance
 from interlock.policy.provenance import Knowledge
@@ -39,6 +40,8 @@ LESS = [
             for entry in ENTRIES
         ),
         POLICY.text.replace("trusted: true}", "trusted: false}", 1),
+        POLICY.text.replace("trust: own", "trust: none", 1),
+        POLICY.text.replace("fields: {to: email}", "fields: {to: name}", 1),
     )
 ]
 
@@ -64,7 +67,16 @@ reads = st.builds(
     st.sampled_from([False, False, False, True]),
 )
 answers = st.tuples(st.sampled_from(["wiki.test", "docs.test"]), texts)
-events = st.lists(st.one_of(reads, answers), max_size=6)
+results = st.tuples(
+    st.sampled_from(["look_up", "write_mail", "undeclared"]),
+    st.one_of(
+        texts,
+        st.dictionaries(
+            st.sampled_from(["to", "about"]), st.sampled_from(["x@a.test", "y@b.test"]), min_size=1
+        ),
+    ),
+)
+events = st.lists(st.one_of(reads, reads, answers, results), max_size=6)
 
 
 def _after(policy: room.Policy, known: Knowledge, event: object, node: int) -> Knowledge:
@@ -72,6 +84,13 @@ def _after(policy: room.Policy, known: Knowledge, event: object, node: int) -> K
         return known.with_reads(policy, (event,), node)
     assert isinstance(event, tuple)
     host, text = event
+    if "." not in host:
+        call = ToolCall(call="c", tool=host, arguments='{"text":"","to":"x@a.test"}')
+        of_call = room.characterise_call(policy, known, call, f"e{node}")
+        structured = not isinstance(text, str)
+        said = json.dumps(text) if structured else text
+        result = ToolResult(outcome=Outcome.DONE, text=said, structured=structured, size_bytes=len(said))
+        return known.with_tool_result(policy, of_call, result, node)
     made = NetRequest(method="GET", scheme="https", host=host, port=443, path="/")
     effect = room.characterise_request(policy, known, made, f"e{node}")
     known = known.with_request(policy, effect)

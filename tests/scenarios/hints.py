@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 import yaml
 from tests.scenarios.surroundings import Surroundings
 from tests.scenarios.wording import HostWord, Word, word_set, words_of
 
+from interlock.boundary import hidden
 from interlock.policy.executable_table import TABLE
 from interlock.policy.globs import GlobError, check_glob, translate, union
 
@@ -100,11 +102,12 @@ class Hints:
         untrusted = self._narrowing("untrusted")
         if untrusted:
             values["untrusted"] = [{"file": glob} for glob in untrusted]
-        hide = self._sensitive(values)
+        hide, expose = self._sensitive(values), self._exposed()
         environment, secrets = self._environment()
         values["environment"] = environment
-        if hide:
-            values["sandbox"] = {"hide": hide}
+        hide += [path for path in self._beside(expose) if path not in hide]
+        if sandbox := {key: paths for key, paths in (("hide", hide), ("expose", expose)) if paths}:
+            values["sandbox"] = sandbox
         if home := self._home():
             values["home"] = home
         if folders := self._folders():
@@ -222,6 +225,18 @@ class Hints:
             f"{port} }};",
         ]
 
+    def _keep_to(self, port: int, methods: tuple[str, ...] | None) -> None:
+        """Have the policy refuse what a published port is not open for: publishing vouches for every method."""
+        if methods is None or "*" in methods:
+            return
+        listed = ", ".join(f'"{method}"' for method in methods)
+        self.forbids += [
+            f'@id("kept-port-{len(self.forbids) + 1}")',
+            '@reason("the principal opens this port for some methods alone")',
+            f'forbid(principal, action, resource) when {{ context.channel == "net" && context.published && '
+            f"context.port == {port} && ![{listed}].contains(context.method) }};",
+        ]
+
     def forbid_files(self, paths: Iterable[str]) -> None:
         """Have the policy refuse new files: what is plain data below the workspace is never asked about."""
         for path in paths:
@@ -232,6 +247,19 @@ class Hints:
                 '@reason("the principal does not want this file")',
                 'forbid(principal, action, resource) when { context.channel == "file" && '
                 f'(context.path == "{like}" || context.path like "*/{like}" || context.path like "{like}/*") }};',
+            ]
+
+    def forbid_words(self, nouns: Iterable[str]) -> None:
+        """Have the policy refuse new files whose own name holds a word: `the report` may be `REPORT.md`."""
+        for noun in nouns:
+            likes = " || ".join(
+                f'context.name like "*{one}*"' for one in (noun, noun.capitalize(), noun.upper())
+            )
+            self.forbids += [
+                f'@id("unwanted-{len(self.forbids) + 1}")',
+                '@reason("the principal does not want this file")',
+                'forbid(principal, action, resource) when { context.channel == "file" && '
+                f'context.before == "none" && ({likes}) }};',
             ]
 
     def forbid_all(self) -> None:
@@ -283,6 +311,7 @@ class Hints:
             if _loopback(host.host):
                 if host.port:
                     publish.append({"port": host.port, "to": f"127.0.0.1:{host.port}"})
+                    self._keep_to(host.port, said)
                 continue
             methods = said or _READS
             if said is None and (host.host in keyed or host.path.strip("/*")):
@@ -327,6 +356,31 @@ class Hints:
             if self.around.is_folder(place):
                 found.append(place + "/**")
         return list(dict.fromkeys(found))
+
+    def _exposed(self) -> list[str]:
+        """Return what of HOME the product hides by itself though the task names it or a place in it."""
+        found: list[str] = []
+        for place in self._home():
+            parts = place.removesuffix("/**").split("/")
+            above = ["/".join(parts[:number]) for number in range(2, len(parts) + 1)]
+            found += [
+                path for path in above if any(fnmatchcase(path, entry.path) for entry in hidden.DEFAULT)
+            ]
+        return list(dict.fromkeys(found))
+
+    def _beside(self, expose: list[str]) -> list[str]:
+        """Return what lies beside the named places in the exposed folders: it stays hidden."""
+        named = [place.removesuffix("/**") for place in self._home()]
+        found: list[str] = []
+        folders = [path for path in expose if path not in named]
+        for folder in folders:
+            for name in self.around.entries(folder):
+                path = f"{folder}/{name}"
+                if any(place.startswith(path + "/") for place in named):
+                    folders.append(path)
+                elif path not in named:
+                    found.append(path)
+        return found
 
     def _folder_of(self, phrase: str) -> str:
         if not _WRITABLE.search(phrase) or _READ_ONLY.search(phrase):

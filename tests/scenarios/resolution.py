@@ -17,7 +17,7 @@ from interlock.policy.executable_table import TABLE
 
 _COMMIT = word_set(
     "commit commits committing accept accepts keep allow allows let merge approve approved apply release save yes ok okay "
-    "take install write include committed accepted kept allowed released approved included"
+    "take install write include committed accepted kept allowed released approved included go goes pass passes stay stays"
 )
 _SEND = word_set(
     "send push post publish upload call request fetch download sent pushed posted published uploaded"
@@ -30,10 +30,16 @@ _REFUSE = word_set(
 _NOT = word_set("no not nothing never without none neither nor don't dont minus cannot nobody")
 _EXCEPT = word_set("except excepting besides save bar")
 _BREAKS = word_set("and then while plus or also")
+_KEEPS = word_set("keep keeps kept save stay stays")
+_GOES = word_set("go goes")
+_ONWARD = word_set("out ahead through in")
+_IS = word_set("is are be do does did should must may can will would")
+_FINE = re.compile(r"\b(?:is|are) (?:fine|ok|okay|right|good|wanted|welcome|allowed)\b")
+_HOME = word_set("home $home")
 _BUT = "but"
 _KEPT = "kept"
 _AS_BEFORE = re.compile(
-    r"\b(?:as (?:it|they) (?:was|were|is|are)|unchanged|untouched|alone|out|original|old|back)\b"
+    r"\b(?:(?:as|where) (?:it|they) (?:was|were|is|are)|unchanged|untouched|alone|out|original|old|back)\b"
 )
 _REST = word_set("rest else others other remaining remainder")
 _FILES = word_set(
@@ -75,7 +81,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
 }
 _FILLERS = word_set(
     "the a an my its it this that these those one two only just both any each of in into on to for with from at by as is "
-    "are be do does did order new same first last once twice please fine good right so there here what which will would "
+    "are be do does did may can could must might order new same first last once twice please fine good right so there here what which will would "
     "should line lines entry entries user's user agent's agent review reviewed held deferred staged them"
 )
 _LONG_ENOUGH = 3
@@ -96,7 +102,7 @@ class Answers:
     """Rules in their order, and what could not be read.
 
     Takes: `unwanted`, paths of a refusal; `general`, whether files were released without a name; `abort`, whether
-    the whole session was called off.
+    the whole session was called off; `unwanted_words`, the one noun of a refusal that names no path (`the report`).
     """
 
     rules: tuple[dict[str, str], ...]
@@ -104,6 +110,7 @@ class Answers:
     unwanted: tuple[str, ...]
     general: bool
     abort: bool = False
+    unwanted_words: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return the file."""
@@ -134,6 +141,9 @@ def clauses_of(resolution: str, names: Iterable[str] = ()) -> tuple[list[Clause]
         if low in _BREAKS and not word.path:
             if _verb_follows(words[number + 1 :]):
                 parts.append([])
+        elif low in ("not", "no") and parts[-1] and (_ends(words, number) or _is(parts[-1][-1])):
+            # `the hook no`, `the hook is not`: it turns what stands before it.
+            parts[-1].append(word)
         elif low in _EXCEPT | {"without", "not", "no", _BUT} and not word.path and parts[-1]:
             # `save` is a verb where it comes first.
             parts.append([word])
@@ -166,6 +176,14 @@ def clauses_of(resolution: str, names: Iterable[str] = ()) -> tuple[list[Clause]
     return clauses, unread
 
 
+def _ends(words: list[Word], number: int) -> bool:
+    return number + 1 == len(words) or bool(words[number].ends)
+
+
+def _is(word: Word) -> bool:
+    return not word.path and word.text.lower() in _IS
+
+
 def _verb_follows(words: list[Word]) -> bool:
     """Say whether what stands behind an `and` says something of its own, up to where it ends."""
     for word in words:
@@ -181,6 +199,8 @@ def _clause(part: list[Word], before: bool | None) -> Clause | None:
     low = [word.text.lower().replace("’", "'") if not word.path and not word.host else "" for word in part]
     text = " ".join(low)
     verb, release = "", None
+    if _FINE.search(text) and not set(low) & _NOT:
+        return Clause(release=True, words=tuple(part), verb="accept")
     for number, one in enumerate(low):
         if one in _NOT:
             verb, release = "not", False
@@ -204,7 +224,7 @@ def _clause(part: list[Word], before: bool | None) -> Clause | None:
                 release = False
             break
     objects = any(word.path or word.host for word in part) or bool(_nouns(low))
-    if release and verb in ("keep", "let") and _AS_BEFORE.search(text):
+    if release and verb in ("keep", "let", "stay", "stays") and _AS_BEFORE.search(text):
         return Clause(release=False, words=tuple(part), verb=_KEPT)
     if release is None:
         if not objects:
@@ -236,7 +256,8 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
     named_refused: list[dict[str, str]] = []
     last: list[dict[str, str]] = []
     unwanted: list[str] = []
-    general = abort = guarded = False
+    general = abort = guarded = going = False
+    unwanted_words: list[str] = []
     for clause in clauses:
         low = [word.text.lower() if not (word.path or word.host) else "" for word in clause.words]
         paths = [word.path for word in clause.words if word.path]
@@ -248,18 +269,37 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
         others = [
             noun
             for noun in nouns
-            if noun not in _NET | _PUSH | _FILES | _REST | _SEND
+            if noun not in _NET | _PUSH | _FILES | _REST | _SEND | _EVERYTHING | _HOME
             and not _kinds(noun)
             and len(noun) >= _LONG_ENOUGH
         ]
         reason = " ".join(word.text for word in clause.words)
+        if clause.release and clause.verb in _GOES and not set(low) & _ONWARD:
+            # What goes is gone: its removal is wanted, and nothing else of it.
+            for path in paths:
+                unwanted.append(path)
+                named += [_rule(f"file.delete {p}", "release", reason) for p in patterns_of(path)]
+            named += [
+                _rule(f"file.delete **{_any_case(noun)}*", "release", reason) for noun in others if not paths
+            ]
+            going = going or not (paths or others)
+            continue
         if clause.release:
             for path in paths:
+                if clause.verb in _KEEPS:
+                    # Whoever keeps a file does not have it deleted.
+                    refused += [_rule(f"file.delete {p}", "refuse", reason) for p in patterns_of(path)]
                 named += [_rule(f"file.* {pattern}", "release", reason) for pattern in patterns_of(path)]
             named += [_rule(f"facet:{kind}", "release", reason) for kind in kinds if not paths]
-            named += [_rule(f"file.* **{noun}*", "release", reason) for noun in others if not paths]
+            named += [
+                _rule(f"file.* **{_any_case(noun)}*", "release", reason) for noun in others if not paths
+            ]
             if push or wire or hosts:
-                named += _released_requests(asked, hosts, pushes=not wire and bool(push), reason=reason)
+                pushes = not wire and bool(push)
+                if pushes and not paths:
+                    # Words about a push alone let no secret out with it.
+                    refused.append(_rule("net.* level:secret", "refuse", reason))
+                named += _released_requests(asked, hosts, pushes=pushes, reason=reason)
             spoken = paths or kinds or others or push or wire or hosts
             files = [noun for noun in nouns if noun in _FILES]
             if others and not (paths or kinds or push or wire or hosts) and clause.verb in _COMMIT:
@@ -274,7 +314,13 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
         for host in hosts:
             refused += [_rule(f"net.* {pattern}", "refuse", reason) for pattern in _urls(host)]
         refused += [_rule(f"facet:{kind}", "refuse", reason) for kind in kinds if not paths]
-        named_refused += [_rule(f"file.* **{noun}*", "refuse", reason) for noun in others if not paths]
+        named_refused += [
+            _rule(f"file.* **{_any_case(noun)}*", "refuse", reason) for noun in others if not paths
+        ]
+        if clause.verb in _REFUSE and len(others) == 1 and len(nouns) == 1:
+            unwanted_words += others
+        if set(nouns) & _HOME and not paths:
+            refused.append(_rule("file.* home:**", "refuse", reason))
         if push and not hosts:
             refused.append(_rule("net.* **git-receive-pack**", "refuse", reason))
         if wire and not hosts:
@@ -289,6 +335,8 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
             abort = True
         elif set(nouns) & _FILES and not spoken:
             last.append(_rule("file.* **", "refuse", reason))
+    if going:
+        last.append(_rule("file.delete **", "release", "what goes is gone"))
     rules = refused + named + named_refused + last
     if general:
         rules += _general(asked, wary=asked.wary or guarded)
@@ -296,9 +344,14 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
         rules=tuple(_once(rules)),
         unread=tuple(unread),
         unwanted=tuple(dict.fromkeys(unwanted)),
+        unwanted_words=tuple(dict.fromkeys(unwanted_words)),
         general=general,
         abort=abort and not any(clause.release for clause in clauses),
     )
+
+
+def _any_case(noun: str) -> str:
+    return "".join(f"[{char}{char.upper()}]" if char.isalpha() else char for char in noun)
 
 
 def _kinds(noun: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ class Surroundings:
 
     Takes: `places`, absolute folders by the names `$WS`, `$HOME`, `$OUT`; `tracked`, files that Git holds, below the
     workspace; `names`, base names and paths of files and folders there; `exists`, whether a path is there;
-    `is_folder`.
+    `is_folder`; `entries`, the names in a folder.
     """
 
     places: dict[str, str]
@@ -26,6 +26,7 @@ class Surroundings:
     names: tuple[str, ...] = ()
     exists: Callable[[str], bool] = lambda _path: False
     is_folder: Callable[[str], bool] = lambda _path: False
+    entries: Callable[[str], tuple[str, ...]] = lambda _path: ()
 
     def absolute(self, path: str) -> str:
         """Return a path with its `~`, `$HOME`, `$OUT` or `$WS` written out; relative ones stay."""
@@ -82,6 +83,7 @@ def look_around(run: str) -> tuple[Surroundings, tuple[HostWord, ...]]:
         names=tuple(dict.fromkeys(name for name in names if len(name) > 1)),
         exists=lambda path: os.path.lexists(whole(path)),
         is_folder=lambda path: os.path.isdir(whole(path)),
+        entries=lambda path: tuple(sorted(os.listdir(whole(path)))) if os.path.isdir(whole(path)) else (),
     )
     return around, tuple(remotes)
 

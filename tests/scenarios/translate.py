@@ -40,6 +40,7 @@ def translate(
         if "*" not in path and (inside := around.inside(path)) and not _there(around, inside)
     ]
     hints.forbid_files(around.inside(path).rstrip("/") for path in new)
+    hints.forbid_words(answers.unwanted_words)
     if answers.general and hints.untrusted:
         hints.forbid_hazards()
     if answers.abort:

@@ -14,6 +14,7 @@ from interlock.model.effects import (
 )
 from interlock.model.errors import InputError
 from interlock.model.events import Answer
+from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
 from interlock.model.verdicts import Decision, Verdict
 from interlock.oracle import AnswersFile, Question, choose
@@ -105,6 +106,22 @@ def test_a_facet_pattern_releases_only_what_it_covers_whole() -> None:
     assert [got["e1"].decision, got["e2"].decision] == [Decision.REFUSE, Decision.RELEASE]
 
 
+def test_a_level_is_refused_wherever_the_data_goes() -> None:
+    text = "- {match: 'level:secret', answer: refuse, reason: not out}\n- {match: '**', answer: release}"
+    pairs = [deferred(number, f"x{number}") for number in range(1, 5)]
+    pairs = [
+        (replace(effect, carried=level), verdict)
+        for (effect, verdict), level in zip(pairs, Confidentiality, strict=True)
+    ]
+    got = [answer.decision for answer in answers(text, *pairs).values()]
+    assert got == [Decision.RELEASE, Decision.RELEASE, Decision.REFUSE, Decision.REFUSE]
+    # Of one operation alone, and one named `level` is a place like any other.
+    text = "- {match: 'net.* level:public', answer: refuse}\n- {match: '**', answer: release}"
+    assert answers(text, pairs[3])["e4"].decision is Decision.RELEASE
+    text = "- {match: 'workspace:level:secret', answer: release}"
+    assert answers(text, deferred(1, "level:secret"))["e1"].decision is Decision.RELEASE
+
+
 PARTED = asked(modified(1, "a"), conflicting(2, "b"), conflicting(3, "c"), counts={"e1": 3}, clean=["e2"])
 
 
@@ -191,6 +208,9 @@ def test_json_with_tabs_and_surrogate_pairs() -> None:
         ("- {match: a, answer: refuse, hunks: [1]}", 1, "alone"),
         ("- {match: a, hunks: [1], answer: merge}", 1, "alone"),
         ("- {match: a, answer: release, hunk: [1]}", 1, "did you mean `hunks`"),
+        ("- {match: 'level:high', answer: refuse}", 1, "internal, secret"),
+        ("- match: 'net.* level:secret'\n  answer: release", 1, "only refused"),
+        ("- match: 'level:secret'\n  answer: merge", 1, "only refused"),
     ],
 )
 def test_a_mistake_names_file_line_and_fix(text: str, line: int, words: str) -> None:

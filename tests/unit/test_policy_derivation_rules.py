@@ -46,12 +46,18 @@ tools:
   tell: {effect: send, steers: {who: name}, carries: [text], asks: [tell]}
   meet: {effect: send, steers: {day: date}, carries: [text], asks: [meet]}
   pay: {effect: send, steers: {account: iban}, asks: [pay]}
-  open: {effect: egress, steers: {address: url}}
+  open: {effect: egress, steers: {address: url}, links: true}
+  cart: {effect: read, output: {trust: own, fields: {"*.id": "id:item"}}}
+  catalogue: {effect: read, output: {trust: directory, fields: {"*.id": "id:item"}}}
+  take_out: {effect: write, steers: {item: "id:item"}, chooses: [item], asks: [remove]}
+  copy_of: {effect: egress, steers: {name: name}, output: {echo: true, makes: path}}
+  write: {effect: write, steers: {at: path}, carries: [text]}
 delegate:
   - {tool: read_note, source: "*", roles: [pay.account, open.address]}
 """
 ANN, EVE = {"name": "Ann Smith", "mail": "ann@a.test"}, {"name": "Eve Moor", "mail": "eve@a.test"}
 ONE, OTHER = "DE89370400440532013000", "GB29NWBK60161331926819"
+ITEMS = {"Item v1.5": {"id": "P12"}, "Item 2": {"id": "P13"}}
 Step = tuple[str, dict[str, Any], Any]
 
 
@@ -104,6 +110,34 @@ STORIES: dict[str, tuple[Story, Story]] = {
     "day-named": (
         story("Meet tomorrow", ("today", {}, "2024-05-18"), last=("meet", {"day": "2024-05-19 10:00"})),
         story("Meet tomorrow", ("rumours", {}, "2024-05-18"), last=("meet", {"day": "2024-05-19 10:00"})),
+    ),
+    "own-choice": (
+        story("Remove the other items", ("cart", {}, ITEMS), last=("take_out", {"item": "P12"})),
+        story("Remove the other items", ("catalogue", {}, ITEMS), last=("take_out", {"item": "P12"})),
+    ),
+    "same-site": (
+        story(
+            "Get the file from www.a.test",
+            ("open", {"address": "www.a.test"}, "<a href='https://www.a.test/x.pdf'>, https://b.test/x.pdf"),
+            last=("open", {"address": "https://www.a.test/x.pdf"}),
+        ),
+        story(
+            "Get the file from www.a.test",
+            ("open", {"address": "www.a.test"}, "see https://b.test/x.pdf"),
+            last=("open", {"address": "https://b.test/x.pdf"}),
+        ),
+    ),
+    "made-here": (
+        story(
+            "Copy 'ann/books' and add a page",
+            ("copy_of", {"name": "ann/books"}, "copying 'ann/books' into '/work/books'... done"),
+            last=("write", {"at": "/work/books/page.txt"}),
+        ),
+        story(
+            "Copy 'ann/books' and add a page",
+            ("copy_of", {"name": "ann/books"}, "copying 'ann/books' into '/work/books'... done"),
+            last=("write", {"at": "/work/books/../page.txt"}),
+        ),
     ),
 }  # fmt: skip
 

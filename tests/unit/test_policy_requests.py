@@ -139,6 +139,10 @@ def test_a_task_that_names_a_host_vouches_for_reading_there_and_a_url_for_writin
         ("https://b.test/other", "GET", True),
         ("https://b.test/v1/in", "POST", True),
         ("https://b.test/v1/in/7?x=1", "PUT", True),
+        ("https://b.test/v1/in?x=1", "DELETE", True),
+        ("https://b.test/v1/in/7", "DELETE", False),
+        ("https://b.test/v1/in/", "DELETE", False),
+        ("https://b.test/v1/in/7", "delete", False),
         ("https://b.test/v1/inside", "POST", False),
         ("http://b.test/v1/in", "POST", False),
         ("wss://b.test/v1/in", "GET", False),
@@ -149,6 +153,14 @@ def test_a_task_that_names_a_host_vouches_for_reading_there_and_a_url_for_writin
             assert derivation.rule == "named-in-task"
             text = knowledge.sources[0].text
             assert span_names(text, derivation.start, derivation.end, derivation.role, derivation.value)
+
+
+def test_a_url_that_is_deleted_must_be_named_itself_wherever_it_stands() -> None:
+    knowledge = started("List https://b.test/v1/in, then delete https://b.test/v1/in/7")
+    for url, released in (("https://b.test/v1/in/7", True), ("https://b.test/v1/in/7/x", False)):
+        # The same question for another method before: what was found for that is no answer to this one.
+        assert judged(request(url, "PUT"), knowledge)[1].decision is Decision.RELEASE
+        assert (judged(request(url, "DELETE"), knowledge)[1].decision is Decision.RELEASE) is released
 
 
 def test_an_untrusted_task_names_nothing() -> None:

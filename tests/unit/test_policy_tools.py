@@ -81,6 +81,8 @@ def test_a_link_in_what_is_carried_has_to_be_named_too() -> None:
     assert run.fate("write_mail", to=to, text="see https://good.example.com/a.") is Fate.VOUCHED
     assert run.fate("write_mail", to=to, text="see https://bad.example.com/a") is Fate.ASKED_REFUSED
     assert run.fate("write_mail", to=to, text="ask eve@bad.example.com") is Fate.ASKED_REFUSED
+    assert run.fate("write_mail", to=to, text="SEE WWW.BAD.EXAMPLE.COM") is Fate.ASKED_REFUSED
+    assert run.fate("write_mail", to=to, text="see HTTPS://bad.example.com") is Fate.ASKED_REFUSED
 
 
 def test_an_attachment_steers() -> None:

@@ -155,6 +155,16 @@ def test_no_end_is_chosen_of_a_tie_a_gap_or_a_part(listed: object, arguments: di
     assert run.fate("remove", document="32") is Fate.ASKED_REFUSED
 
 
+def test_a_record_that_is_listed_again_is_still_one_and_a_changed_listing_chooses_nothing_more() -> None:
+    run = Run("Remove the largest document")
+    run.fate("list_documents", DOCUMENTS)
+    run.fate("list_documents", DOCUMENTS)
+    assert run.fate("remove", document="32") is Fate.VOUCHED
+    assert run.rules == ["extreme-of"]
+    run.fate("list_documents", [each for each in DOCUMENTS if each["id"] != "32"])
+    assert run.fate("remove", document="31") is Fate.ASKED_REFUSED
+
+
 def test_a_task_that_asks_for_both_ends_chooses_neither() -> None:
     run = Run("Remove the largest and the smallest document")
     run.fate("list_documents", DOCUMENTS)

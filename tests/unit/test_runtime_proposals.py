@@ -282,3 +282,18 @@ def test_a_merge_that_is_not_clean_says_why_over_there_too() -> None:
     question = read_proposal(answer).question()
     with pytest.raises(InputError, match="2 places conflict"):
         question.merged(question.deferred[0][0])
+
+
+def test_what_is_said_of_a_moved_file_goes_along_and_is_shown() -> None:
+    from interlock.oracle.describe import explanation, reasons
+    from interlock.oracle.listing import arrange
+
+    told = {"e1": "moved from `workspace:a`"}
+    question = read_proposal(
+        over_the_wire(proposed("p", "t", (effect(1), effect(2)), lambda _one: "", moved=told))
+    ).question()
+    assert question.moved == told
+    moved, other = arrange(question.deferred, question.moved)
+    assert told["e1"] in reasons(moved)
+    assert "  " + told["e1"] in explanation(moved)
+    assert told["e1"] not in reasons(other)

@@ -30,6 +30,7 @@ def around(tracked: tuple[str, ...] = ("a.py", "docs/x.md")) -> Surroundings:
         names=THERE,
         exists=lambda path: made.absolute(path) in on_disk,
         is_folder=lambda path: made.absolute(path) == "/r/home/notes",
+        entries=lambda path: ("authorized_keys", "config", "id_rsa") if path == "~/.ssh" else (),
     )
 
 
@@ -175,6 +176,20 @@ def test_a_loopback_port_is_published_and_no_bytes_pass_unread() -> None:
     assert policy["network"]["publish"] == [
         {"port": 8911, "to": "127.0.0.1:8911"}, {"port": 80, "to": "127.0.0.1:80"}
     ]  # fmt: skip
+
+
+def test_a_published_port_is_open_for_the_methods_that_were_said() -> None:
+    policy, _ = read(allow_hosts=["127.0.0.1:8911 (reading only)", "localhost:80 (any method)"])
+    assert '!["GET", "HEAD", "OPTIONS"].contains(context.method)' in policy["cedar"]
+    assert "context.published && context.port == 8911" in policy["cedar"]
+    assert "context.port == 80" not in policy["cedar"]
+
+
+def test_a_place_that_is_hidden_by_itself_is_shown_where_the_task_names_it_and_nothing_beside_it() -> None:
+    policy, _ = read("Add a host to ~/.ssh/config.")
+    assert policy["home"] == ["~/.ssh/config"]
+    assert policy["sandbox"] == {"hide": ["~/.ssh/authorized_keys", "~/.ssh/id_rsa"], "expose": ["~/.ssh"]}
+    assert read("Look at ~/.netrc and ~/.profile.")[0]["sandbox"] == {"expose": ["~/.netrc"]}
 
 
 def test_the_users_own_key_is_bound_to_the_allowed_hosts_and_others_are_not_passed() -> None:

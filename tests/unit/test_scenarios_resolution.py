@@ -1,6 +1,7 @@
 """What a person says about a review becomes answers that never release what the words refuse."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -133,6 +134,8 @@ def test_what_is_named_or_meant_is_released(text: str) -> None:
         "commit b.py; a.py stays out",
         "abort the whole session",
         "abort the moves",
+        "abort the moves and keep the files",
+        "undo the moves, all files stay where they were",
     ],
 )
 def test_what_is_refused_or_not_spoken_of_is_not_released(text: str) -> None:
@@ -148,6 +151,53 @@ def test_a_push_goes_to_known_destinations_alone(text: str) -> None:
     assert says(text, net_effect(push.replace("git-receive-pack", "info/refs?service=git-receive-pack")))
     assert not says(text, net_effect(push.replace("crew", "stranger")))
     assert not says(text, net_effect("http://git.example.com/crew/tool.git/other"))
+
+
+def test_words_about_a_push_let_no_secret_out_with_it() -> None:
+    push = net_effect("http://git.example.com/crew/tool.git/git-receive-pack")
+    secret = replace(push, carried=Confidentiality.SECRET)
+    for text in ("push main", "commit and push", "commit a.py and push it"):
+        assert says(text, push)
+        assert not says(text, secret)
+
+
+def test_what_is_kept_is_not_deleted() -> None:
+    for text in ("keep a.py, the rest may go", "keep a.py and b.py; commit the rest", "keep src/"):
+        assert says(text, file_effect("src/a.py", kind="modify"))
+        assert not says(text, file_effect("src/a.py", kind="delete"))
+    assert says("keep a.py, the rest may go", file_effect("x.o", kind="delete"))
+    assert says("commit a.py", file_effect("src/a.py", kind="delete"))
+
+
+def test_what_goes_is_gone_and_what_stays_stays() -> None:
+    for text in (
+        "a.py stays, the rest goes",
+        "a.py may stay, everything else goes",
+        "keep a.py, all else can go",
+    ):
+        assert says(text, file_effect("src/a.py"))
+        assert not says(text, file_effect("x.txt"))
+        assert says(text, file_effect("x.txt", kind="delete"))
+    assert says("both go out", net_effect("http://hooks.example.com/x")) is False
+    assert says("a.py goes through", file_effect("src/a.py"))
+    assert not says("a.py stays as it was", file_effect("src/a.py"))
+
+
+def test_a_word_behind_a_thing_may_be_the_answer() -> None:
+    hook = file_effect(".git/hooks/x", "git-hook")
+    for text in ("a.py yes, hook no", "a.py is fine, the hook is not", "the hook no, a.py yes"):
+        assert says(text, file_effect("src/a.py")), text
+        assert not says(text, hook), text
+
+
+def test_a_refused_noun_alone_is_a_name_in_any_case() -> None:
+    answers = answers_of("abort the summary", asked())
+    assert answers.unwanted_words == ("summary",)
+    assert not says("abort the summary; commit", file_effect("SUMMARY.md"))
+    assert not says("abort the summary; commit", file_effect("docs/Summary.txt"))
+    for text in ("drop what the script left in HOME", "no summary", "abort the moves", "abort SUMMARY.md"):
+        assert not answers_of(text, asked()).unwanted_words, text
+    assert not says("commit, drop what lies in HOME", file_effect(".bashrc", "shell-rc", root="home"))
 
 
 def test_posts_go_to_known_destinations_alone() -> None:

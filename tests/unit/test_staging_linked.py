@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.fakes.staged_tree import StagedTree, snapshot
+from tests.fakes.staged_tree import KINDS, StagedTree, snapshot
 
 from interlock.boundary.drains import stamp_clock_ns
 from interlock.model.effects import ChangeKind, FileChange, HostEdit
@@ -401,3 +401,33 @@ def test_a_name_that_is_put_back_alone_leaves_what_was_done_at_the_others(scratc
 def read(path: str) -> str:
     with open(path, encoding="ascii") as file:
         return file.read()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_change_says_how_many_names_outside_of_the_root_keep_the_old_file(scratch: str, kind: str) -> None:
+    def filled(top: str) -> None:
+        for name in ("a", "b", "one", "alone"):
+            with open(f"{top}/{name}", "w", encoding="ascii") as file:
+                file.write("old\n")
+        os.link(f"{top}/a", f"{top}/a2")
+        os.link(f"{top}/a", f"{scratch}/lower-a")
+        os.link(f"{top}/a", f"{scratch}/lower-a2")
+        os.link(f"{top}/b", f"{top}/b2")
+        os.link(f"{top}/one", f"{scratch}/lower-one")
+
+    tree = StagedTree.make(scratch, kind, filled)
+
+    def edited(top: str) -> None:
+        for name in ("a", "b", "alone"):
+            with open(f"{top}/{name}", "a", encoding="ascii") as file:
+                file.write("more\n")
+        os.chmod(f"{top}/one", 0o600)
+
+    tree.edit(edited)
+    told = {one.place.path: one.outside_names for one in tree.changes()}
+    assert {name: told[name] for name in ("a", "b", "one", "alone")} == {"a": 2, "b": 0, "one": 1, "alone": 0}
+    tree.merge()
+    for name in ("lower-a", "lower-a2", "lower-one"):
+        with open(f"{scratch}/{name}", encoding="ascii") as file:
+            assert file.read() == "old\n"
+        assert os.stat(f"{scratch}/{name}").st_mode & 0o777 == 0o644

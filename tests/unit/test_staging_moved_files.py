@@ -33,7 +33,8 @@ def move(source: str, target: str) -> None:
 
 
 def needs(tree: StagedTree) -> dict[str, tuple[str, ...]]:
-    return {one.place.path: one.needs for one in tree.changes() if one.kind is ChangeKind.DELETE}
+    gone = (ChangeKind.DELETE, ChangeKind.REPLACE)
+    return {one.place.path: one.needs for one in tree.changes() if one.kind in gone}
 
 
 CASES: dict[str, tuple[Callable[[str], object], dict[str, tuple[str, ...]]]] = {
@@ -41,6 +42,22 @@ CASES: dict[str, tuple[Callable[[str], object], dict[str, tuple[str, ...]]]] = {
     "a file into a new folder": (
         lambda top: (os.mkdir(f"{top}/new"), os.rename(f"{top}/a/f1", f"{top}/new/f1")),
         {"a/f1": ("new/f1",)},
+    ),
+    "a file over another one": (
+        lambda top: (grown(f"{top}/a/f1"), os.rename(f"{top}/f0", f"{top}/a/f1")),
+        {"f0": ("a/f1",)},
+    ),
+    "a file of which a link stands where it was": (
+        lambda top: (os.rename(f"{top}/f0", f"{top}/moved"), os.symlink("moved", f"{top}/f0")),
+        {"f0": ("moved",)},
+    ),
+    "a file that became a folder with it inside": (
+        lambda top: (
+            os.rename(f"{top}/f0", f"{top}/moved"),
+            os.mkdir(f"{top}/f0"),
+            os.rename(f"{top}/moved", f"{top}/f0/moved"),
+        ),
+        {"f0": ("f0/moved",)},
     ),
     "a file that is removed": (lambda top: os.unlink(f"{top}/f0"), {"f0": ()}),
     "a file beside a new one": (
@@ -55,6 +72,11 @@ CASES: dict[str, tuple[Callable[[str], object], dict[str, tuple[str, ...]]]] = {
         {"f0": ()},
     ),
 }
+
+
+def grown(path: str) -> None:
+    with open(path, "a", encoding="ascii") as file:
+        file.write("more\n")
 
 
 def other(like: str, path: str) -> None:
@@ -82,6 +104,44 @@ def test_a_folder_that_was_moved_by_a_copy_stands_with_each_of_its_files(scratch
     assert sorted(found["a/b"]) == sorted(
         f"e/b/{name}" for name in ("f0", "f1", "f2", "deep/f0", "deep/f1", "deep/f2")
     )
+
+
+WITH_ORIGIN = ("redirect", "plain", "index")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_overlay_of_root_knows_a_moved_file_again_after_it_was_edited(scratch: str, kind: str) -> None:
+    tree = StagedTree.make(scratch, kind, lambda top: fill(top, links=False))
+
+    def work(top: str) -> None:
+        os.rename(f"{top}/f0", f"{top}/moved")
+        grown(f"{top}/moved")
+        os.rename(f"{top}/c/f0", f"{top}/c/other-name")
+        grown(f"{top}/c/other-name")
+        os.rename(f"{top}/c", f"{top}/d") if kind in ("redirect", "index") else None
+        os.rename(f"{top}/a/b/f0", f"{top}/out")
+        shutil.rmtree(f"{top}/a/b")
+
+    tree.edit(work)
+    found = needs(tree)
+    if kind not in WITH_ORIGIN:
+        assert not any(found.values())
+        return
+    assert found["f0"] == ("moved",)
+    assert found["a/b"] == ("out",)
+    assert ("d/other-name" if kind != "plain" else "c/other-name",) in found.values()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_with_two_names_on_the_host_was_not_moved_when_one_is_edited(scratch: str, kind: str) -> None:
+    tree = StagedTree.make(scratch, kind, fill)
+
+    def work(top: str) -> None:
+        grown(f"{top}/c/f0")
+        os.unlink(f"{top}/e/hard")
+
+    tree.edit(work)
+    assert needs(tree) == {"e/hard": ()}
 
 
 @pytest.mark.parametrize("kind", KINDS)

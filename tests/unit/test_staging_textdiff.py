@@ -9,6 +9,7 @@ import pytest
 from interlock.model.effects import FileChange
 from interlock.model.errors import IntegrityError
 from interlock.model.events import Staging
+from interlock.model.moves import Moved
 from interlock.staging import StagedRoot, list_changes, unified_diff
 
 
@@ -96,3 +97,28 @@ def test_a_side_that_is_gone_is_an_error_and_a_link_in_its_place_is_not_read(tmp
     (upper / "f").symlink_to(tmp_path / "secret")
     with pytest.raises(IntegrityError):
         unified_diff(root, change, limit_bytes=1000)
+
+
+def test_a_file_that_was_moved_and_edited_is_compared_with_what_it_was(tmp_path: Path) -> None:
+    lower, upper, root = sides(tmp_path)
+    (lower / "old").write_text("one\ntwo\n", encoding="ascii")
+    (upper / "new").write_text("one\n2\n", encoding="ascii")
+    came, left = list_changes(root, judges_content=lambda path: False)
+    arrived = Moved(other=left, arrived=True, edited=True)
+    lines = unified_diff(root, came, moved=arrived).splitlines()
+    assert lines[:2] == ["create new", "moved from `w:old`, and edited"]
+    assert lines[-6:] == ["--- a/old", "+++ b/new", "@@ -1,2 +1,2 @@", " one", "-two", "+2"]
+    lines = unified_diff(root, left, moved=Moved(other=came, arrived=False, edited=True)).splitlines()
+    assert lines[:2] == ["delete old", "moved to `w:new`"]
+    assert "-two" not in lines
+
+
+def test_a_file_that_was_moved_as_it_is_is_shown_whole_only_where_its_content_matters(tmp_path: Path) -> None:
+    lower, upper, root = sides(tmp_path)
+    for path in (lower / "old", upper / "new"):
+        path.write_text("one\n", encoding="ascii")
+    for judged in (False, True):
+        came, left = list_changes(root, judges_content=lambda path, judged=judged: judged)  # type: ignore[misc]
+        text = unified_diff(root, came, moved=Moved(other=left, arrived=True, edited=False))
+        assert "moved from `w:old`\n" in text
+        assert ("+one" in text) is judged

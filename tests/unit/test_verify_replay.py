@@ -42,13 +42,13 @@ def nodes_of(story: tuple[ev.Event, ...]) -> list[Node]:
     return nodes
 
 
-def written(folder: Path, nodes: list[Node]) -> str:
+def written(folder: Path, nodes: list[Node], outcome: str = "committed") -> str:
     path = str(folder / "ledger")
     ledger = LedgerWriter.create(path, run_id="r1", apm={}, key=SigningKey.generate())
     for node in nodes:
         ledger.append(node)
     ledger.barrier()
-    ledger.seal("committed")
+    ledger.seal(outcome)
     ledger.close()
     return path
 
@@ -56,6 +56,24 @@ def written(folder: Path, nodes: list[Node]) -> str:
 def test_an_honest_ledger_replays(tmp_path: Path) -> None:
     report = verify_path(written(tmp_path, nodes_of(STORY)), replay=True)
     assert (report.verdict, report.reason) == ("complete", "ok")
+
+
+def test_a_seal_says_what_the_nodes_come_to_and_not_before_the_end(tmp_path: Path) -> None:
+    nodes = nodes_of(STORY)
+    for number, (story, outcome, said) in enumerate(
+        (
+            (nodes, "nothing-committed", "that comes to `committed`"),
+            (nodes, "", "that comes to `committed`"),
+            (nodes[:-1], "committed", "does not lead to its end"),
+            (nodes_of(STORY[:-1]), "committed", "does not lead to its end"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        report = verify_path(written(folder, story, outcome), replay=True)
+        assert (report.verdict, report.reason, report.node) == ("tampered", "replay-mismatch", None)
+        assert said in report.detail
+        assert verify_path(str(folder / "ledger")).verdict == "complete"
 
 
 def kind_of(nodes: list[Node], kind: NodeKind) -> int:

@@ -80,7 +80,35 @@ def story() -> list[Item]:
         *_checks(7, "e2", "vouched for (named-in-task) and permitted", named()),
         *_call("c3", "mail", '{"text":"hi","to":"bob@a.test"}'),
         *_checks(10, "e3", "vouched for (record-selected) and permitted", selected()),
+        *ended(),
     ]
+
+
+_OUTCOME = "nothing-committed"
+
+
+def ended() -> tuple[Item, ...]:
+    """The command's end, with nothing staged."""
+    exited = {"event": "command-exited", "code": 0, "signal": 0, "ended_at_ns": "2"}
+    final = {
+        "outcome": _OUTCOME,
+        "exit_code": 0,
+        "exit_signal": 0,
+        "interruption": "",
+        "committed": 0,
+        "refused": 0,
+    }
+    return (
+        Item(kind="tool_output", parent=1, actor="agent", payload=exited),
+        Item(
+            kind="tool_call",
+            parent=1,
+            actor="agent",
+            payload={"event": "changes-listed", "changes": [], "last": True},
+        ),
+        Item(kind="tool_output", parent=1, payload={"event": "scope-discarded"}),
+        Item(kind="final_output", parent=0, payload=final),
+    )
 
 
 def _call(call: str, tool: str, arguments: str) -> tuple[Item, ...]:
@@ -165,7 +193,7 @@ def derived() -> Iterator[Vector]:
     yield Vector(
         name="derived",
         why="two derivations that hold: an address that the task names, and the one of a contact whom it names",
-        content=tar(honest(items=story()).files()),
+        content=tar(honest(items=story(), outcome=_OUTCOME).files()),
         verdict="complete",
         reason="ok",
         options=options,
@@ -173,7 +201,7 @@ def derived() -> Iterator[Vector]:
     yield Vector(
         name="derived-formless",
         why="an older ledger, which does not say the form",
-        content=tar(honest(items=_told(_TO_ANN, form=None)).files()),
+        content=tar(honest(items=_told(_TO_ANN, form=None), outcome=_OUTCOME).files()),
         verdict="complete",
         reason="ok",
         options=options,
@@ -183,7 +211,7 @@ def derived() -> Iterator[Vector]:
     yield tampered(
         "derived-left-out",
         "derivation-missing",
-        honest(items=items).files(),
+        honest(items=items, outcome=_OUTCOME).files(),
         _TO_ANN,
         "signed, but the derivation is left out",
         **options,
@@ -219,7 +247,7 @@ def derived() -> Iterator[Vector]:
         yield tampered(
             f"derived-{name}",
             f"derivation-{fault}",
-            honest(items=_told(seq, **changes)).files(),
+            honest(items=_told(seq, **changes), outcome=_OUTCOME).files(),
             seq,
             f"signed, but {why}",
             **options,

@@ -127,7 +127,7 @@ def _with_payload(items: list[Item], seq: int, **fields: object) -> list[Item]:
 
 
 def replayed() -> Iterator[Vector]:
-    """A merge given up: as it was, told as if it were done, and said where there was none to give up."""
+    """A merge given up: as it was, told as if it were done, said where there was none to give up, and sealed wrongly."""
     options = {"replay": "yes"}
     items = given_up()
     yield Vector(
@@ -160,3 +160,15 @@ def replayed() -> Iterator[Vector]:
     ):
         files = honest(items=told, heads=(3,)).files()
         yield tampered(name, "replay-mismatch", files, node, f"signed, but {why}", **options)
+    for name, items, why in (
+        ("sealed-otherwise", given_up(), "the seal says `committed` of a run whose nodes say `unknown`"),
+        ("sealed-early", given_up()[:8], "a run is sealed in the middle of its merge"),
+    ):
+        yield tampered(
+            name,
+            "replay-mismatch",
+            honest(items=items, heads=(3,)).files(),
+            None,
+            f"signed, but {why}",
+            **options,
+        )

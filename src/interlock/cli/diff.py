@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
     from interlock.model.effects import Effect, FileChange
+    from interlock.model.moves import Moved
     from interlock.runtime.folders import RunFolder
     from interlock.staging import StagedRoot
 
@@ -34,20 +35,22 @@ def main(words: list[str]) -> int:
     folder = folders.load(folders.find(arguments.run))
     selection = select(folder, arguments.paths)
     staged = [] if folder.sealed else _staged(folder, selection)
-    found: list[dict[str, object]] = [_plain(change) for _root, change in staged]
+    found: list[dict[str, object]] = [_plain(one) for one in staged]
     ink = Ink(sys.stdout)
-    conflicts = sum(change.host_edit is not None for _root, change in staged)
+    conflicts = sum(one.change.host_edit is not None for one in staged)
     if conflicts and not arguments.json:
         places = "1 place was" if conflicts == 1 else f"{conflicts:,} places were"
         print(ink.bad(f"conflicts: {places} changed by the host too, since the agent began there"))
     touches = Touches.load(folder) if conflicts else None
-    for root, change in () if arguments.json else staged:
+    for one in () if arguments.json else staged:
+        root, change = one.root, one.change
         mark = "" if change.host_edit is None else f"  (conflict: {change.host_edit.value})"
-        print(ink.strong(f"{change.kind.value:<10} {change.place}") + ink.bad(mark))
+        said = "" if one.moved is None else f"  {safe(one.moved.words)}"
+        print(ink.strong(f"{change.kind.value:<10} {change.place}") + said + ink.bad(mark))
         if arguments.stat:
             continue
         if change.host_edit is None or touches is None:
-            text = staging.unified_diff(root, change)
+            text = staging.unified_diff(root, change, moved=one.moved)
         else:
             text = staging.three_sides(root, change, touches.base_of(change.place))
         for line in text.splitlines():
@@ -71,24 +74,39 @@ def main(words: list[str]) -> int:
     return 1 if found else 0
 
 
-def _staged(folder: RunFolder, selection: tuple[str, ...]) -> list[tuple[StagedRoot, FileChange]]:
+class _Staged(NamedTuple):
+    """One staged change, and where it is one end of a file's move."""
+
+    root: StagedRoot
+    change: FileChange
+    moved: Moved | None
+
+
+def _staged(folder: RunFolder, selection: tuple[str, ...]) -> list[_Staged]:
     """Return what is staged, with the conflicts that it has with the host's edits."""
     from interlock import staging
+    from interlock.model.moves import moved_files
     from interlock.runtime.touches import Touches
 
     baseline = Touches.load(folder).baseline()
     found = []
     for item in folder.folders:
         root = folder.staged_root(item)
-        for change in staging.list_changes(root, judges_content=lambda _path: False, baseline=baseline):
+        changes = list(staging.list_changes(root, judges_content=lambda _path: False, baseline=baseline))
+        moves = moved_files(changes)
+        for index, change in enumerate(changes):
             place = str(change.place)
             if not selection or any(place == one or place.startswith(one + "/") for one in selection):
-                found.append((root, change))
+                found.append(_Staged(root, change, moves.get(index)))
     return found
 
 
-def _plain(change: FileChange) -> dict[str, object]:
+def _plain(one: _Staged) -> dict[str, object]:
+    from interlock.cli.show import moved_document, outside_document
+
+    change = one.change
     told: dict[str, object] = {"operation": change.kind.value, "place": str(change.place)}
+    told |= moved_document(one.moved) | outside_document(change)
     if change.host_edit is not None:
         from interlock.monitor.codec import plain
 

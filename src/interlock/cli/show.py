@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
-    from interlock.model.effects import Effect
+    from interlock.model.effects import Effect, FileChange
+    from interlock.model.moves import Moved
     from interlock.runtime.story import EffectStory, RunStory
 
 FOLD = 12
@@ -132,11 +133,13 @@ def _print_effect(ink: Ink, record: EffectStory, by: str) -> None:
     effect = record.effect
     print(
         f"  {effect.id:<5} {ink.decision(record.verdict.decision.value, 8)} "
-        f"{effect.operation:<12} {safe(effect.object)}{_below(effect)}"
+        f"{effect.operation:<12} {safe(effect.object)}{_below(effect)}{_moved(record)}"
         + (ink.faint(f"  {safe(by)}") if by else "")
     )
     for facet in effect.facets:
         print(f"        {ink.warn(facet.kind)}: {safe(facet.reason)}")
+    if effect.change is not None and effect.change.parting:
+        print(ink.warn(f"        {effect.change.parting}"))
     if record.verdict.decision.value != "release":
         print(ink.faint(f"        {safe(record.verdict.reason)}"))
     if record.resolved_by:
@@ -180,6 +183,10 @@ def _below(effect: Effect) -> str:
     if change is None or change.kind is not ChangeKind.DELETE or change.before is None:
         return ""
     return " with all below it" if change.before.type is FileType.DIRECTORY else ""
+
+
+def _moved(record: EffectStory) -> str:
+    return "" if record.moved is None else f"  {safe(record.moved.words)}"
 
 
 def _by(story: RunStory, record: EffectStory) -> str:
@@ -236,7 +243,23 @@ def document(record: EffectStory, story: RunStory) -> dict[str, object]:
         "node": record.node,
         "response": plain(record.response),
         "action": _action(story, record),
+        **moved_document(record.moved),
+        **outside_document(record.effect.change),
     }
+
+
+def outside_document(change: FileChange | None) -> dict[str, object]:
+    """Return how many names outside of the root keep the old file, nothing where there are none."""
+    return {} if change is None or not change.outside_names else {"outside_names": change.outside_names}
+
+
+def moved_document(moved: Moved | None) -> dict[str, object]:
+    """Return one end of a file's move as JSON values, nothing where there is none."""
+    if moved is None:
+        return {}
+    if not moved.arrived:
+        return {"moved_to": str(moved.other.place)}
+    return {"moved_from": str(moved.other.place), "edited": moved.edited}
 
 
 def _action(story: RunStory, record: EffectStory) -> dict[str, object] | None:

@@ -74,12 +74,16 @@ def _print(story: RunStory, record: EffectStory, reasons: Reasons) -> None:
     )
     for line in _action(story, record):
         print(f"  {safe(line)}")
+    if record.moved is not None:
+        print(f"  {safe(record.moved.words)}")
     for facet in effect.facets:
         print(f"  it is {facet.kind}: {safe(facet.reason)}")
     change = effect.change
     if change is not None:
         for hazard in change.hazards:
             print(f"  hazard: {hazard.value}")
+        if change.parting:
+            print(f"  {change.parting}")
     print(f"  the policy: {ink.decision(verdict.decision.value)}")
     for check in verdict.checks:
         rules = f" [{', '.join(check.rules)}]" if check.rules else ""

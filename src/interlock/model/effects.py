@@ -123,7 +123,8 @@ class FileChange:
     host had when the agent first touched the place, None where that was not kept; `waits`, whether it can be merged
     only once the command has ended; `unsaved`, whether what the host had there goes with it and no repository holds it;
     `brings`, of a branch, what its new commits hold that may run, and `brings_unknown`, where that cannot be told;
-    `needs`, paths of the same root: where those change too, this change stands or falls with them.
+    `needs`, paths of the same root: where those change too, this change stands or falls with them; `outside_names`, how
+    many hard links of what the host has there lie outside of the root: they keep the old file.
     """
 
     kind: ChangeKind
@@ -141,6 +142,16 @@ class FileChange:
     brings: tuple[Brought, ...] = ()
     brings_unknown: bool = False
     needs: tuple[str, ...] = ()
+    outside_names: int = 0
+
+    @property
+    def parting(self) -> str:
+        """Return what is said of the names that keep the old file, "" where there are none."""
+        if not self.outside_names:
+            return ""
+        names = "another name" if self.outside_names == 1 else f"{self.outside_names:,} other names"
+        keep = "keeps" if self.outside_names == 1 else "keep"
+        return f"parted: {names} of it, outside of its root, {keep} the old file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,60 +4,68 @@ The runtime makes them from what boundary, staging and oracles report; time and 
 arrive only this way, so that `step` stays a pure function (DESIGN §3).
 """
 
-from enum import Enum
-
 from interlock.model.actions import AnnouncedCall
+from interlock.model.activity import (
+    ActivityLost,
+    ActivityObserved,
+    FileRead,
+    FileWrite,
+    LabelsKnown,
+    PlaceLabel,
+)
+from interlock.model.choices import (
+    GrantAction,
+    OnConflict,
+    Staging,
+    Standing,
+    StuckChoice,
+)
 from interlock.model.effects import FileChange
-from interlock.model.labels import Confidentiality, Integrity
-from interlock.model.places import Place, Root
+from interlock.model.places import Root
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.tools import ToolCall, ToolResult
 from interlock.model.verdicts import Decision
 
-
-class Standing(Enum):
-    """How Interlock stands: as root, or as an ordinary user (weaker events, same confinement)."""
-
-    ROOT = "root"
-    USER = "user"
-
-
-class Staging(Enum):
-    """How a root is staged: a kernel overlay, or a full copy where overlays cannot be used."""
-
-    OVERLAY = "overlay"
-    COPY = "copy"
-
-
-class OnConflict(Enum):
-    """What is done about a place that the host changed under the agent."""
-
-    ASK = "ask"
-    """The oracle is asked: keep the host's version, or take the merge of both."""
-    REFUSE = "refuse"
-    """Nothing of the scope is committed; it is held."""
-    THEIRS = "theirs"
-    """The host's version stays; the agent's change there is refused, the rest goes on."""
-
-
-class StuckChoice(Enum):
-    """What the principal chose for a parked request that failed, or of which nobody knows whether it arrived."""
-
-    RETRY = "retry"
-    """Send it once more, with the same idempotency key."""
-    SKIP = "skip"
-    """Leave it as it is, and go on with what follows it."""
-    DROP = "drop"
-    """Leave it as it is, and refuse what was to follow it."""
-
-
-class GrantAction(Enum):
-    """What the principal does with a grant."""
-
-    REVOKE = "revoke"
-    NARROW = "narrow"
-    WIDEN = "widen"
+__all__ = [
+    "ActionsAnnounced",
+    "ActivityLost",
+    "ActivityObserved",
+    "Answer",
+    "BoundaryStood",
+    "ChangesListed",
+    "CommandExited",
+    "CommitFailed",
+    "DiscardRequested",
+    "Event",
+    "Faulted",
+    "FileRead",
+    "FileWrite",
+    "GrantAction",
+    "GrantChanged",
+    "IntentRecorded",
+    "Interrupted",
+    "LabelsKnown",
+    "MessageMade",
+    "OnConflict",
+    "OracleAnswered",
+    "PlaceLabel",
+    "RequestMade",
+    "ResolutionAsked",
+    "ResponseReceived",
+    "Resumed",
+    "ScopeCommitted",
+    "ScopeDiscarded",
+    "Staging",
+    "Standing",
+    "StuckChoice",
+    "StuckSettled",
+    "TaskGiven",
+    "ToolCalled",
+    "ToolReturned",
+    "TrafficRefused",
+    "ViewRestored",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,89 +103,6 @@ class BoundaryStood:
     degraded: tuple[str, ...]
     file_events: str
     on_conflict: OnConflict = OnConflict.ASK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRead:
-    """The agent had a file open for reading, from `opened` to `closed` (orders of kernel events; both 0 where
-    nothing was seen and it only may have been read).
-
-    Takes: `staged`, whether the bytes were the agent's own; `digest` and `text` only for places that the
-    policy declares (trusted or sensitive), within the runtime's budget; `digest` is `""` and `text` None
-    elsewhere. A text cut at the budget is not given at all: half a value vouches for nothing. Where the policy asks
-    for it: `tracked`, the references of the host's repository (`""` for HEAD) whose commit holds these very bytes
-    there; `commit`, the first one's; `author`, the mail address of who changed them last in it.
-    """
-
-    place: Place
-    opened: int
-    closed: int
-    staged: bool
-    digest: str = ""
-    text: str | None = None
-    tracked: tuple[str, ...] = ()
-    commit: str = ""
-    author: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileWrite:
-    """The agent changed a place, from a possibly writing open to the close after it."""
-
-    place: Place
-    opened: int
-    closed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityObserved:
-    """A batch of file reads and writes, in order of their first kernel event."""
-
-    reads: tuple[FileRead, ...]
-    writes: tuple[FileWrite, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceLabel:
-    """What is kept of a place that an earlier run wrote, as long as its bytes are still that run's.
-
-    Takes: `integrity`, of all that the agent had read before it wrote there; `level`, of the sensitive values that the
-    bytes were seen to hold; `may_hold`, of what had been read before, so that they might hold it in a form that nobody
-    recognises; `run_id`, the run that wrote it last; `held`, the sensitive places that had been read, a few of them.
-    """
-
-    place: Place
-    integrity: Integrity = Integrity.UNTRUSTED
-    level: Confidentiality = Confidentiality.PUBLIC
-    may_hold: Confidentiality = Confidentiality.PUBLIC
-    run_id: str = ""
-    held: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsKnown:
-    """What the label store says of places below the roots, as far as a verdict may depend on it.
-
-    Takes: `lost`, why it cannot be said of all of them (the store is damaged): then no file vouches for anything, and
-    each counts as sensitive as the policy's highest level; `elsewhere`, what any other place below the roots might
-    hold, where there are too many labels to say each. What comes later adds to what came before.
-    """
-
-    places: tuple[PlaceLabel, ...] = ()
-    lost: str = ""
-    elsewhere: Confidentiality = Confidentiality.PUBLIC
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityLost:
-    """File events were lost or cannot be had here: anything below the roots may have been read.
-
-    Takes: `listed`, whether all sensitive places below the roots were recorded as read just before, so that what
-    they hold is known.
-    """
-
-    reason: str
-    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

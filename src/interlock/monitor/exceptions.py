@@ -87,12 +87,14 @@ def refused_hunks(effect: Effect, released: tuple[int, ...]) -> SemanticExceptio
     )
 
 
-def refused_discarded(what: str) -> SemanticException:
-    """Return what is told of what was dropped while the command lived."""
+def refused_discarded(what: str = "") -> SemanticException:
+    """Return what is told of what was dropped while the command lived. Takes: `what`, "" for all that was staged."""
+    none = "nothing of it reached the host, and no request that waited was sent"
+    gone = f"`{what}` did not leave" if what else none
     return SemanticException(
         type=ExceptionType.STOP,
         violated_rule="discarded",
         rationale="the user dropped what was staged and parked until now",
-        constraints=(f"`{what}` did not leave", "the files are as the host has them"),
+        constraints=(gone, "the files are as the host has them"),
         allowed_objective="look at the files again before going on with the task",
     )

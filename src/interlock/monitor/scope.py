@@ -244,5 +244,5 @@ def _discard_living(state: State, out: Writing) -> tuple[State, Commands]:
     assert state.knowledge is not None
     knowledge = changed(state.knowledge, grants=state.knowledge.grants[: state.grants_kept])
     state = changed(state, knowledge=knowledge, batches=(), refused=(), blends=(), next_seq=out.seq)
-    told = cmd.Notify(refusals=(("", "all that was staged", refused_discarded("all that was staged")),))
+    told = cmd.Notify(refusals=(("", "all that was staged", refused_discarded()),))
     return changed(state, living=Phase.DISCARDING), out.then(told, cmd.PutBack(effects=None))

@@ -11,6 +11,7 @@ import yaml
 from interlock.model.effects import Effect
 from interlock.model.errors import InputError
 from interlock.model.events import Answer, OracleAnswered
+from interlock.model.labels import Confidentiality
 from interlock.model.places import WORKSPACE
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
@@ -23,6 +24,8 @@ _DECISIONS = {"release": Decision.RELEASE, _MERGE: Decision.RELEASE, "refuse": D
 _HUNKS_LIMIT = 10_000
 _HUNK = re.compile(r"[1-9][0-9]{0,6}")
 _FACET = "facet:"
+_LEVEL = "level:"
+_LEVELS = {level.name.lower(): level for level in Confidentiality}
 _OPERATION_FIRST = re.compile(r"([a-z*?]+(?:[.][a-z*?_-]+)*) +(\S.*)", re.DOTALL)
 
 
@@ -31,7 +34,7 @@ class Rule:
     """One entry of the file.
 
     Takes: `line`, where it stands, from 1; `pattern`, as written; `hunks`, of a release in part; `merge`, whether
-    it releases conflicts, as the merge of both sides.
+    it releases conflicts, as the merge of both sides; `level`, the lowest level of data that it refuses.
     """
 
     line: int
@@ -43,6 +46,7 @@ class Rule:
     object: re.Pattern[str] | None
     hunks: tuple[int, ...] = ()
     merge: bool = False
+    level: Confidentiality | None = None
 
     def matches(self, effect: Effect) -> bool:
         """Return whether the pattern covers the effect.
@@ -60,6 +64,8 @@ class Rule:
             return any(covered)
         if self.operation is not None and not self.operation.fullmatch(effect.operation):
             return False
+        if self.level is not None:
+            return effect.carried >= self.level
         return any(self.object.fullmatch(text) for text in _spellings(effect)) if self.object else False
 
 
@@ -207,14 +213,17 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
         _fail(filename, word_line, f"`hunks` with `answer: {word}`", "hunks go with `answer: release` alone")
     if not pattern:
         _fail(filename, pattern_line, "`match` is empty", "write a pattern, `**` for everything")
-    facet = operation = place = None
+    facet = operation = place = level = None
     try:
-        if pattern.startswith(_FACET):
-            facet = _glob(pattern.removeprefix(_FACET))
-        elif (split := _OPERATION_FIRST.fullmatch(pattern)) is not None:
-            operation, place = _glob(split[1]), _glob(split[2])
+        covered = pattern
+        if (split := _OPERATION_FIRST.fullmatch(pattern)) is not None and not pattern.startswith(_FACET):
+            operation, covered = _glob(split[1]), split[2]
+        if covered.startswith(_LEVEL):
+            level = _level(covered.removeprefix(_LEVEL), word, filename, pattern_line)
+        elif covered.startswith(_FACET) and operation is None:
+            facet = _glob(covered.removeprefix(_FACET))
         else:
-            place = _glob(pattern)
+            place = _glob(covered)
     except ValueError as error:
         _fail(filename, pattern_line, f"bad pattern {pattern!r}: {error}", "write `[[]` for a plain `[`")
     return Rule(
@@ -227,7 +236,17 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
         object=place,
         hunks=hunks,
         merge=word == _MERGE,
+        level=level,
     )
+
+
+def _level(name: str, word: str, filename: str, line: int) -> Confidentiality:
+    if name not in _LEVELS:
+        _fail(filename, line, f"unknown level {name!r}", f"the levels are {', '.join(_LEVELS)}")
+    if word != "refuse":
+        # A level says nothing of where the data goes.
+        _fail(filename, line, f"`{_LEVEL}` with `answer: {word}`", "a level is only refused; release by name")
+    return _LEVELS[name]
 
 
 def _numbers(node: yaml.Node, filename: str) -> tuple[int, ...]:

@@ -55,7 +55,11 @@ def reasons(item: Item) -> list[str]:
     if change is not None:
         if change.host_edit is not None:
             lines.append(_HOST_EDITS[change.host_edit])
+        if item.moved:
+            lines.append(item.moved)
         lines.extend(_outline(change))
+        if change.parting:
+            lines.append(change.parting)
         lines.extend(f"{hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
     lines.extend(_sent(effect.request, effect.message))
     lines.extend(f"{facet.kind}: {facet.reason}" for facet in effect.facets)
@@ -71,11 +75,15 @@ def explanation(item: Item) -> list[str]:
     if change is not None:
         if change.source is not None:
             lines.append(f"  from: {change.source}")
+        if item.moved:
+            lines.append(f"  {item.moved}")
         if change.host_edit is not None:
             lines.append(f"  {_HOST_EDITS[change.host_edit]}")
             lines.append(f"  the agent began from: {_stamp(change.base)}")
         lines.append(f"  before: {_stamp(change.before)}")
         lines.append(f"  after: {_stamp(change.after)}")
+        if change.parting:
+            lines.append(f"  {change.parting}")
         lines.extend(f"  {hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
     lines.extend(f"  {line}" for line in _sent(effect.request, effect.message))
     if effect.request is not None:

@@ -53,7 +53,9 @@ class Human:
         return Terminal(self._reader, self._writer, withdrawn=withdrawn, goes_on=goes_on)
 
     def _converse(self, question: Question, terminal: Terminal) -> OracleAnswered:
-        review = Review(question=question, items=arrange(question.deferred), screen=terminal.screen)
+        review = Review(
+            question=question, items=arrange(question.deferred, question.moved), screen=terminal.screen
+        )
         state = State()
         terminal.write("\n" + review.opening())
         while state.stage in {Stage.CHOOSING, Stage.PAGING, Stage.CONFIRMING}:

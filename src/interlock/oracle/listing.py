@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from heapq import heappop, heappush
 
@@ -16,11 +16,12 @@ _TERM = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A deferred effect with its number in the review, from 1."""
+    """A deferred effect with its number in the review, from 1. Takes: `moved`, what is said of a moved file."""
 
     number: int
     effect: Effect
     verdict: Verdict
+    moved: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,17 @@ class Row:
     direct: bool = False
 
 
-def arrange(deferred: Sequence[tuple[Effect, Verdict]]) -> tuple[Item, ...]:
-    """Number the effects so that every folder's effects stand together, its own before its subfolders'."""
+def arrange(
+    deferred: Sequence[tuple[Effect, Verdict]], moved: Mapping[str, str] | None = None
+) -> tuple[Item, ...]:
+    """Number the effects so that every folder's effects stand together, its own before its subfolders'.
+
+    Takes: `moved`, effect id -> what is said of a file that was moved.
+    """
+    told = moved or {}
     ordered = sorted(deferred, key=lambda pair: (_folders_last(pair[0].object), pair[0].id))
     return tuple(
-        Item(number=number, effect=effect, verdict=verdict)
+        Item(number=number, effect=effect, verdict=verdict, moved=told.get(effect.id, ""))
         for number, (effect, verdict) in enumerate(ordered, start=1)
     )
 

@@ -5,7 +5,7 @@ can overturn a refusal, answer what was not asked, or release by silence or nons
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from interlock.model.effects import Effect
@@ -50,7 +50,8 @@ class Question:
     effect's unified diff, or a request's body, as text and may raise; `now`, whether the command still runs and
     waits for the answer, so that nothing can be left for later; `hunks`, which gives those of an effect that can be
     released alone, numbered as in its diff (none where it has none); `merged`, which gives the diff that the merge of
-    a conflict makes on the host, and raises InputError where it is not clean.
+    a conflict makes on the host, and raises InputError where it is not clean; `moved`, effect id -> what is said of a
+    file that was moved.
     """
 
     task: str
@@ -59,6 +60,7 @@ class Question:
     now: bool = False
     hunks: Callable[[Effect], Sequence[ShownHunk]] = _no_hunks
     merged: Callable[[Effect], str] = _no_merge
+    moved: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_conflict(effect: Effect) -> bool:

@@ -15,6 +15,8 @@ from interlock.policy.net_paths import climbs
 MAX_GRANTS = 1_000
 """Later ones are not kept: the same is then asked again."""
 HOST_ROLE, URL_ROLE = "host", "url"
+WHOLE_CALL = "tool"
+"""The role of a tool that is not declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,9 @@ def destination_of(effect: Effect) -> str:
     """Return where an effect goes, as its grant has it."""
     if effect.request is not None:
         return effect.request.host
+    if effect.tool is not None and [one.role for one in effect.steering] == [WHOLE_CALL]:
+        # Of a tool that nobody declared nobody knows what steers it: all of its arguments may.
+        return f"{effect.object}\n{effect.tool.arguments}"
     return "\n".join((effect.object, *sorted(f"{one.role}={one.text}" for one in effect.steering)))
 
 

@@ -200,6 +200,8 @@ class Indexed(Generic[T]):
     def _make_ready(self) -> None:
         log = self._log
         new = self._length - log.words.texts
+        if new <= 0:
+            return
         if new > MOST_WALKED or sum(len(item.text) for item in log.items[log.words.texts : self._length]) > (
             MOST_WALKED_LENGTH
         ):

@@ -8,36 +8,22 @@ from functools import lru_cache
 from typing import TypeVar
 
 from interlock.model.errors import PolicyError
-from interlock.model.labels import Confidentiality
-from interlock.policy.declaration import (
-    EVERY_ROOT,
-    Environment,
-    FileGlob,
-    GitSource,
-    Limits,
-    Party,
-    Policy,
-    SandboxChoices,
-    SensitivePlace,
-)
-from interlock.policy.document import Document, Path, Tree, read_document
-from interlock.policy.globs import GlobError, check_glob
+from interlock.policy.declaration import Environment, Limits, Policy, SandboxChoices
+from interlock.policy.document import Document, read_document
 from interlock.policy.network_loading import read_network
 from interlock.policy.presets import CURRENT, TEXTS
-from interlock.policy.reading import (
-    count_at,
-    entries,
-    flag_at,
-    known_keys,
-    level_at,
-    near,
-    needs,
-    section,
-    size_at,
-    text_at,
-    texts_at,
-    wrong,
+from interlock.policy.reading import known_keys, near, section, wrong
+from interlock.policy.sandbox_loading import (
+    read_environment,
+    read_folders,
+    read_forget,
+    read_home,
+    read_limits,
+    read_namespaces,
+    read_sandbox,
+    read_state,
 )
+from interlock.policy.source_loading import read_globs, read_parties, read_sensitive, read_trusted
 from interlock.policy.tools.roles import ToolRoles
 
 T = TypeVar("T")
@@ -65,17 +51,9 @@ _KEYS = (
     "commit",
     "cedar",
 )
-_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
-_VARIABLE_GLOB = r"[A-Za-z_][A-Za-z0-9_]*\*?|\*"
-_COUNTS = ("processes", "open_files")
-_SIZES = {"file_size": "file_size_bytes", "memory": "memory_bytes", "tmp_size": "tmp_size_bytes"}
 _ORDERS = ("files-first", "requests-first")
 _PROFILE_LINE = "\nprofile: {"
-_NAMESPACE = r"[A-Za-z0-9@._-]{1,64}"
-_GIT_REF = r"(?!.*\.\.)[A-Za-z0-9][\w./+@=-]{0,200}"
-STRUCTURED = (".json", ".yaml", ".yml", ".toml", ".csv")
 _BARE = re.compile(r"version: 1\npreset: ([a-z]+@[0-9]+)\n")
-_ROOT = r"\*|workspace|home|(?:state|folder|git):[^:\s]+"
 
 
 def load_policy(text: str | None, *, filename: str) -> Policy:
@@ -139,10 +117,10 @@ def policy_of(document: Document, base: Policy | None) -> Policy:
 def _policy(
     document: Document, base: Policy | None, *, name: str, text: str, preset: str, cedar: str
 ) -> Policy:
-    trusted, from_git, task = _trusted(document)
-    environment = _environment(document)
-    sandbox = _sandbox(document, base.sandbox if base else SandboxChoices())
-    limits = _limits(document, base.limits if base else Limits())
+    trusted, from_git, task = read_trusted(document)
+    environment = read_environment(document)
+    sandbox = read_sandbox(document, base.sandbox if base else SandboxChoices())
+    limits = read_limits(document, base.limits if base else Limits())
     given_task = base.task_trusted if base and task is None else bool(task)
     return Policy(
         name=name,
@@ -152,14 +130,14 @@ def _policy(
         task_trusted=given_task,
         trusted=_merged(base.trusted if base else (), trusted),
         git_trusted=_merged(base.git_trusted if base else (), from_git),
-        untrusted=_merged(base.untrusted if base else (), _globs(document, "untrusted")),
-        sensitive=_merged(base.sensitive if base else (), _sensitive(document)),
-        parties=_merged(base.parties if base else (), _parties(document)),
+        untrusted=_merged(base.untrusted if base else (), read_globs(document, "untrusted")),
+        sensitive=_merged(base.sensitive if base else (), read_sensitive(document)),
+        parties=_merged(base.parties if base else (), read_parties(document)),
         environment=Environment(
             passed=_merged(base.environment.passed if base else (), environment.passed),
             set=tuple({**dict(base.environment.set if base else ()), **dict(environment.set)}.items()),
         ),
-        state_folders=_merged(base.state_folders if base else (), _state(document)),
+        state_folders=_merged(base.state_folders if base else (), read_state(document)),
         sandbox=SandboxChoices(
             nested=sandbox.nested,
             hide=_merged(base.sandbox.hide if base else (), sandbox.hide),
@@ -171,10 +149,10 @@ def _policy(
         tools=_tools(document, base.tools if base else ToolRoles()),
         requests_first=_requests_first(document, base.requests_first if base else False),
         profile=base.profile if base else "",
-        home=_merged(base.home if base else (), _home(document)),
-        forget=_merged(base.forget if base else (), _forget(document)),
-        folders=_merged(base.folders if base else (), _folders(document)),
-        sign=texts_at(document, ("sign",), document.values.get("sign"), _namespace, "sign: [git]"),
+        home=_merged(base.home if base else (), read_home(document)),
+        forget=_merged(base.forget if base else (), read_forget(document)),
+        folders=_merged(base.folders if base else (), read_folders(document)),
+        sign=read_namespaces(document),
     )
 
 
@@ -240,247 +218,6 @@ def _pinned(document: Document, preset: str) -> str:
             hint=f"write `preset: {pinned}` into it on a line of its own",
         )
     return text
-
-
-def _glob(document: Document, path: Path, example: str) -> str:
-    glob = text_at(document, path, example)
-    return _checked(document, path, glob, example)
-
-
-def _checked(document: Document, path: Path, glob: str, example: str) -> str:
-    # The presets' globs are checked by the tests, not at each start.
-    if document.text:
-        try:
-            check_glob(glob)
-        except GlobError as mistake:
-            raise document.mistake(path, str(mistake), hint=f"write it as in `{example}`") from None
-    return glob
-
-
-def _root(document: Document, path: Path, entry: dict[str, Tree], default: str) -> str:
-    if "root" not in entry:
-        return default
-    root = text_at(document, (*path, "root"), "root: workspace")
-    if not re.fullmatch(_ROOT, root):
-        raise document.mistake(
-            (*path, "root"),
-            f"no root can be named `{root}`",
-            hint="write `workspace`, `home`, `state:.claude`, `folder:other`, `git:repo` or `*`",
-        )
-    return root
-
-
-def _trusted(document: Document) -> tuple[tuple[FileGlob, ...], tuple[GitSource, ...], bool | None]:
-    globs: list[FileGlob] = []
-    from_git: list[GitSource] = []
-    task: bool | None = None
-    example = 'file: "docs/**"'
-    for path, entry in entries(document, ("trusted",), ("task", "file", "git", "root", "fields"), example):
-        if "fields" in entry and "file" not in entry:
-            raise document.mistake(
-                path, "`fields` are those of a `file`", hint='write `- {file: "a.json", fields: [name]}`'
-            )
-        if "git" in entry and "task" not in entry:
-            from_git.append(_git_source(document, path, entry))
-            continue
-        if ("task" in entry) == ("file" in entry):
-            raise document.mistake(
-                path, "a trusted source is `task`, `file` or `git`", hint=f"write `- {example}`"
-            )
-        if "task" in entry:
-            task = flag_at(document, (*path, "task"))
-            continue
-        glob = _glob(document, (*path, "file"), example)
-        root = _root(document, path, entry, "workspace")
-        globs.append(FileGlob(root=root, glob=glob, fields=_fields(document, path, entry, glob)))
-    return tuple(globs), tuple(from_git), task
-
-
-def _fields(document: Document, path: Path, entry: dict[str, Tree], glob: str) -> tuple[str, ...]:
-    if "fields" not in entry:
-        return ()
-    example = 'fields: ["team[].email"]'
-    fields = texts_at(document, (*path, "fields"), entry["fields"], text_at, example)
-    if not fields:
-        raise document.mistake((*path, "fields"), "no field is named", hint=f"write `{example}`")
-    if not glob.lower().endswith(STRUCTURED):
-        raise document.mistake(
-            (*path, "fields"),
-            f"the files of `{glob}` may have no fields",
-            hint=f"name files by their ending: {', '.join(STRUCTURED)}",
-        )
-    return fields
-
-
-def _git_source(document: Document, path: Path, entry: dict[str, Tree]) -> GitSource:
-    """Read `git: tracked`, `git: {ref: main}` or `git: {author: "*@example.com"}`, with `file` for some of it only."""
-    glob = _glob(document, (*path, "file"), 'file: "docs/**"') if "file" in entry else "**"
-    source = GitSource(root=_root(document, path, entry, "workspace"), glob=glob)
-    if entry["git"] == "tracked":
-        return source
-    example = "{git: {ref: main}}"
-    if not isinstance(entry["git"], dict):
-        wrong(
-            document, (*path, "git"), "`tracked`, or a mapping with `ref` or `author`", f"write `- {example}`"
-        )
-    given = section(document, (*path, "git"), ("ref", "author"), example)
-    if not given or len(given) > 1:
-        raise document.mistake(
-            (*path, "git"),
-            "a git source is one of `ref` and `author`",
-            hint=f"write `- {example}`, or `- {{git: tracked}}`",
-        )
-    if "ref" in given:
-        ref = text_at(document, (*path, "git", "ref"), example)
-        if not re.fullmatch(_GIT_REF, ref):
-            raise document.mistake(
-                (*path, "git", "ref"), "not a branch's or a tag's name", hint="write `ref: main`"
-            )
-        return replace(source, ref=ref)
-    return replace(source, author=_glob(document, (*path, "git", "author"), 'author: "*@example.com"'))
-
-
-def _globs(document: Document, key: str) -> tuple[FileGlob, ...]:
-    example = 'file: "vendor/**"'
-    found: list[FileGlob] = []
-    for path, entry in entries(document, (key,), ("file", "root"), example):
-        needs(document, path, entry, "file", example)
-        glob = _glob(document, (*path, "file"), example)
-        found.append(FileGlob(root=_root(document, path, entry, EVERY_ROOT), glob=glob))
-    return tuple(found)
-
-
-def _sensitive(document: Document) -> tuple[SensitivePlace, ...]:
-    found: list[SensitivePlace] = []
-    example = 'place: "private/"'
-    for path, entry in entries(document, ("sensitive",), ("place", "level", "root", "except"), example):
-        needs(document, path, entry, "place", example)
-        found.append(
-            SensitivePlace(
-                root=_root(document, path, entry, EVERY_ROOT),
-                glob=_glob(document, (*path, "place"), example),
-                level=level_at(document, path, entry, "level")
-                if "level" in entry
-                else Confidentiality.SECRET,
-                exceptions=texts_at(
-                    document, (*path, "except"), entry.get("except"), _glob, 'except: ["**/x.example"]'
-                ),
-            )
-        )
-    return tuple(found)
-
-
-def _parties(document: Document) -> tuple[Party, ...]:
-    found: dict[str, Party] = {}
-    example = '{name: "api.example.com", clearance: internal}'
-    for path, entry in entries(document, ("parties",), ("name", "clearance"), example):
-        needs(document, path, entry, "name", example)
-        needs(document, path, entry, "clearance", example)
-        name = text_at(document, (*path, "name"), example)
-        if name.casefold() in found:
-            raise document.mistake(
-                (*path, "name"), f"the party `{name}` stands here twice", hint="keep one of them"
-            )
-        found[name.casefold()] = Party(name=name, clearance=level_at(document, path, entry, "clearance"))
-    return tuple(found.values())
-
-
-def _variable(document: Document, path: Path, example: str) -> str:
-    name = text_at(document, path, example)
-    if not re.fullmatch(_VARIABLE_GLOB, name):
-        raise document.mistake(
-            path, "not a variable's name", hint="use letters, digits, `_`, and `*` at the end"
-        )
-    return name
-
-
-def _environment(document: Document) -> Environment:
-    given = section(document, ("environment",), ("pass", "set"), "environment: {pass: [PATH]}")
-    values = given.get("set") or {}
-    if not isinstance(values, dict):
-        wrong(document, ("environment", "set"), "a mapping", 'write `set: {NAME: "value"}`')
-    for name, value in values.items():
-        path: Path = ("environment", "set", name)
-        if not re.fullmatch(_VARIABLE, name):
-            raise document.mistake(
-                path, "not a variable's name", hint="use letters, digits and `_`", key=True
-            )
-        if not isinstance(value, str) or "\0" in value:
-            wrong(document, path, "text", "put quotes around the value")
-    passed = texts_at(document, ("environment", "pass"), given.get("pass"), _variable, "pass: [PATH, LC_*]")
-    return Environment(passed=passed, set=tuple(values.items()))
-
-
-def _folder(document: Document, path: Path, example: str) -> str:
-    folder = text_at(document, path, example).rstrip("/")
-    parts = folder.split("/")
-    if parts[0] not in {"~", ""} or len(parts) < 2 or any(part in {"", ".", ".."} for part in parts[1:]):
-        raise document.mistake(
-            path, "not a folder below HOME or an absolute one", hint=f"write it as in `{example}`"
-        )
-    if not folder.isprintable() or ":" in folder:
-        raise document.mistake(
-            path, "the folder's name holds a colon or a control character", hint="rename it"
-        )
-    return folder
-
-
-def _state(document: Document) -> tuple[str, ...]:
-    return texts_at(document, ("state",), document.values.get("state"), _folder, 'state: ["~/.claude"]')
-
-
-def _folders(document: Document) -> tuple[str, ...]:
-    return texts_at(document, ("folders",), document.values.get("folders"), _folder, 'folders: ["~/other"]')
-
-
-def _home(document: Document) -> tuple[str, ...]:
-    return texts_at(document, ("home",), document.values.get("home"), _home_glob, 'home: ["~/.bashrc"]')
-
-
-def _forget(document: Document) -> tuple[str, ...]:
-    return texts_at(
-        document, ("forget",), document.values.get("forget"), _home_glob, 'forget: ["~/.agent/tmp/**"]'
-    )
-
-
-def _home_glob(document: Document, path: Path, example: str) -> str:
-    text = text_at(document, path, example)
-    glob = text.removeprefix("~/")
-    if glob == text or glob.split("/")[0] in ("*", "**"):
-        raise document.mistake(
-            path, "not a file or a folder of HOME that is named", hint=f"write it as in `{example}`"
-        )
-    return _checked(document, path, glob, example)
-
-
-def _namespace(document: Document, path: Path, example: str) -> str:
-    name = text_at(document, path, example)
-    if not re.fullmatch(_NAMESPACE, name):
-        raise document.mistake(path, "not a namespace of signatures", hint=f"write it as in `{example}`")
-    return name
-
-
-def _sandbox(document: Document, base: SandboxChoices) -> SandboxChoices:
-    given = section(document, ("sandbox",), ("nested", "hide", "expose"), "sandbox: {nested: false}")
-    nested = flag_at(document, ("sandbox", "nested")) if "nested" in given else base.nested
-    return SandboxChoices(
-        nested=nested,
-        hide=texts_at(document, ("sandbox", "hide"), given.get("hide"), _folder, 'hide: ["~/mail"]'),
-        expose=texts_at(
-            document, ("sandbox", "expose"), given.get("expose"), _folder, 'expose: ["~/.config/tool"]'
-        ),
-    )
-
-
-def _limits(document: Document, base: Limits) -> Limits:
-    given = section(document, ("limits",), (*_COUNTS, *_SIZES), "limits: {memory: 4GiB}")
-    values = {name: getattr(base, name) for name in (*_COUNTS, *_SIZES.values())}
-    for key in given:
-        if key in _COUNTS:
-            values[key] = count_at(document, ("limits", key))
-        else:
-            values[_SIZES[key]] = size_at(document, ("limits", key))
-    return Limits(**values)
 
 
 def _tools(document: Document, base: ToolRoles) -> ToolRoles:

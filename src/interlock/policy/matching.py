@@ -72,10 +72,10 @@ def _raw_span(text: str, at: int, end: int) -> tuple[int, int]:
 
 
 def _part_of_word(char: str) -> bool:
-    return char.isalnum() or char in _INNER or _is_unseen(char)
+    return char.isalnum() or char in _INNER or is_unseen(char)
 
 
-def _is_unseen(char: str) -> bool:
+def is_unseen(char: str) -> bool:
     """Say whether a character hides in the word beside it: a mark, a control or format character, a lost byte."""
     if char.isspace() or (char.isascii() and char.isprintable()):
         return False

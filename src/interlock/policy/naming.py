@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from interlock.model.records import dataclass
-from interlock.policy.matching import lowered
+from interlock.policy.matching import is_unseen, lowered
 from interlock.policy.net_paths import climbs
 from interlock.policy.network import WEB_PORTS
 
@@ -156,7 +156,8 @@ def _in_word(word: str, at: int) -> list[Mention]:
         text, start = piece.group(), at + piece.start()
         url = _URL.search(text)
         bare = text[: url.start()] if url else text
-        if url:
+        # What is not seen belongs to the word beside it.
+        if url and not (url.start() and is_unseen(text[url.start() - 1])):
             mention = _url(text[url.start() :], start + url.start())
             found += [mention] if mention else []
         for part in _BARE.finditer(bare):
@@ -246,9 +247,18 @@ def split_host(value: str) -> tuple[str, int]:
     return ((parts[1] or parts[2]), int(parts[3] or 0)) if parts else ("", 0)
 
 
-def find_named(text: str, role: str, value: str) -> tuple[int, int] | None:
-    """Return the span of the first place where a text names a value of role `host` or `url`."""
-    test = names_host if role == "host" else names_url
+def names_whole_url(mention: Mention, value: str) -> bool:
+    """Say whether a mention is the URL, not one above it."""
+    path = "/" + value.partition("://")[2].partition("/")[2]
+    return mention.path == path and names_url(mention, value)
+
+
+def find_named(text: str, role: str, value: str, *, whole: bool = False) -> tuple[int, int] | None:
+    """Return the span of the first place where a text names a value of role `host` or `url`.
+
+    Takes: `whole`, whether a URL above the value does not name it.
+    """
+    test = names_host if role == "host" else names_whole_url if whole else names_url
     for word, place in _words_holding(text, max(plain_labels(role, value), key=len, default="")):
         if "." in word or "://" in word:
             for mention in _in_word(word, place):

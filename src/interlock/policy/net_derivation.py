@@ -7,7 +7,8 @@ The rules, each small enough to be checked again from the record alone:
 - `named-in-task`, `named-in-file`, `named-in-net`: the principal's words, or a file or a host that the policy
   trusts, name it;
 - `granted`: an oracle released the same operation on the same value before.
-A text that names a host vouches for reading there; for anything else it has to name the URL.
+A text that names a host vouches for reading there; for anything else it has to name the URL, or one above it, and for
+what deletes the URL itself.
 """
 
 import re
@@ -36,6 +37,8 @@ MODEL_PROVIDER = "model-provider"
 NAMED_IN_POLICY = "named-in-policy"
 NAMED_IN = "named-in-"
 GRANTED = "granted"
+DELETING = ("DELETE",)
+"""Methods that take away what stands at a URL: whoever names the URL above it does not speak of that."""
 
 
 def operation_of(policy: Policy, request: NetRequest) -> str:
@@ -81,7 +84,7 @@ def derive_net(policy: Policy, knowledge: Knowledge, effect: Effect, value: Valu
             role=value.role, value=value.text, rule=rule, node=knowledge.task_node, start=0, end=0
         )
     if operation != CONNECT and policy.network.declared:
-        found = _by_text(knowledge, value)
+        found = _by_text(knowledge, value, whole=request.method.upper() in DELETING)
         if found is not None:
             return found
     grant = find_grant(knowledge.grants, effect, value.role, value.text, operation)
@@ -112,10 +115,10 @@ def signs(policy: Policy, request: NetRequest) -> bool:
     return request.scheme == AGENT_SCHEME and request.path.split("/")[1] in policy.sign
 
 
-def _by_text(knowledge: Knowledge, value: Value) -> Derivation | None:
-    find = partial(find_named, role=value.role, value=value.text)
-    labels = " ".join(plain_labels(value.role, value.text))
-    found = knowledge.sources.first(find, labels, value.role, value.text)
+def _by_text(knowledge: Knowledge, value: Value, *, whole: bool = False) -> Derivation | None:
+    find = partial(find_named, role=value.role, value=value.text, whole=whole)
+    labels = ".".join(plain_labels(value.role, value.text))
+    found = knowledge.sources.first(find, labels, value.role, value.text, "whole" if whole else "")
     if found is None:
         return None
     return Derivation(

@@ -118,4 +118,4 @@ def _spelt(kind: str, value: str) -> str:
         return address
     from interlock.policy.naming import plain_labels
 
-    return " ".join(plain_labels("host", address.rstrip("/").lower()))
+    return ".".join(plain_labels("host", address.rstrip("/").lower()))

@@ -4,6 +4,7 @@ A candidate is written as the user would write it, read by the policy's own read
 Nothing is suggested that the decision does not release.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -12,12 +13,15 @@ from interlock.model.events import FileRead
 from interlock.model.labels import Confidentiality
 from interlock.model.places import WORKSPACE, Place
 from interlock.model.records import changed, dataclass
+from interlock.model.requests import AGENT_SCHEME
 from interlock.model.verdicts import Decision
 from interlock.policy.declaration import Policy, full_path
+from interlock.policy.derivation import LINK_ROLE
 from interlock.policy.provenance import Knowledge
-from interlock.policy.sources import TASK, Source
+from interlock.policy.sources import TASK, Source, Sources
 
 MOST_TEXTS = 50
+MOST_FIELDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,71 +45,85 @@ def smallest_change(
     Takes: `knowledge`, what was known when it was decided; `texts`, files that had been read, with their text, so that
     trusting one can be tried.
     """
-    for change, candidate, known in _candidates(policy, knowledge, effect, texts):
-        if _decision(candidate, known, effect) is Decision.RELEASE:
+    for change, candidate, known in candidates(policy, knowledge, effect, texts):
+        if decision_of(candidate, known, effect) is Decision.RELEASE:
             return change
     return None
 
 
-def _decision(policy: Policy, knowledge: Knowledge, effect: Effect) -> Decision:
+def decision_of(policy: Policy, knowledge: Knowledge, effect: Effect) -> Decision:
+    """Return how what an effect was made of would be decided, by another policy or with other knowledge."""
     from interlock.policy.characterising import characterise
     from interlock.policy.decision import decide
     from interlock.policy.net_effects import characterise_request
+    from interlock.policy.tools.calling import characterise_call
 
     tried = effect
     if effect.change is not None:
         (tried,) = characterise(policy, knowledge, (effect.change,), 1)
     elif effect.request is not None and effect.message is None:
         tried = characterise_request(policy, knowledge, effect.request, effect.id)
+    elif effect.tool is not None:
+        tried = characterise_call(policy, knowledge, effect.tool, effect.id)
     (verdict,) = decide(policy, knowledge, (tried,))
     return verdict.decision
 
 
 Candidate = tuple[Change, Policy, Knowledge]
+"""A change, and the policy and the knowledge that there would be with it."""
 
 
-def _candidates(
+def candidates(
     policy: Policy, knowledge: Knowledge, effect: Effect, texts: Sequence[tuple[Place, str]]
 ) -> Iterator[Candidate]:
+    """Yield what might have vouched for an effect, of two of a kind the narrower first."""
     yield from _forgetting(policy, knowledge, texts)
-    yield from _trusting(policy, knowledge, texts)
     if effect.request is not None and effect.channel is Channel.NET:
         for yaml, why in _hosts(effect):
             candidate = _with(policy, yaml)
             if candidate is not None:
                 yield Change(kind="policy", text=yaml, why=why), candidate, knowledge
+    trusting = (
+        *_trusting_fields(policy, knowledge, effect, texts),
+        *_trusting(policy, knowledge, texts),
+    )
+    # The less text vouches from then on, the better.
+    yield from sorted(trusting, key=_length)
     if effect.channel is Channel.TOOL:
         yield from _of_call(policy, knowledge, effect)
-    if effect.change is not None and effect.change.host_edit is None:
+    if effect.change is not None and effect.change.host_edit is None and policy.task_trusted:
         words = _task_words(effect)
-        source = Source(kind=TASK, node=knowledge.task_node, offset=0, text=words)
-        yield (
-            Change(kind="task", text=words, why="the task's own words name it"),
-            policy,
-            changed(knowledge, sources=knowledge.sources.with_source(source)),
-        )
+        change = Change(kind="task", text=words, why="the task's own words name it")
+        yield change, policy, _told(knowledge, words)
     yield from _permitting(policy, knowledge, effect)
 
 
 def _of_call(policy: Policy, knowledge: Knowledge, effect: Effect) -> Iterator[Candidate]:
-    from interlock.policy.tools.remedies import delegations, task_words
+    from interlock.policy.tools.remedies import clearances, delegations, task_words
 
     words = task_words(policy, effect)
-    if words:
-        source = Source(kind=TASK, node=knowledge.task_node, offset=0, text=words)
-        known = changed(knowledge, sources=knowledge.sources.with_source(source))
-        yield Change(kind="task", text=words, why="the task's own words ask for it"), policy, known
-    for yaml, why in delegations(policy, knowledge, effect):
+    if words and policy.task_trusted:
+        change = Change(kind="task", text=words, why="the task's own words ask for it")
+        yield change, policy, _told(knowledge, words)
+    for yaml, why in (*delegations(policy, knowledge, effect), *clearances(policy, effect)):
         candidate = _with(policy, yaml)
         if candidate is not None:
             yield Change(kind="policy", text=yaml, why=why), candidate, knowledge
+
+
+def _told(knowledge: Knowledge, words: str) -> Knowledge:
+    """Return what would be known if the task had said this too."""
+    task = tuple(knowledge.sources.of_task())
+    said = Source(kind=TASK, node=knowledge.task_node, offset=0, text=words)
+    return changed(knowledge, sources=Sources((*task, said, *knowledge.sources[len(task) :])))
 
 
 def _task_words(effect: Effect) -> str:
     assert effect.change is not None
     places = [effect.change.place, *((effect.change.source,) if effect.change.source else ())]
     cues = " ".join(sorted({facet.kind.replace("-", " ") for facet in effect.facets}))
-    return " and ".join(full_path(place) for place in places) + (f" ({cues})" if cues else "")
+    link = [one.text for one in effect.steering if one.role == LINK_ROLE]
+    return " and ".join([*map(full_path, places), *link]) + (f" ({cues})" if cues else "")
 
 
 def _forgetting(
@@ -128,20 +146,58 @@ def _forgetting(
         )
 
 
+def _length(candidate: Candidate) -> int:
+    _change, _policy, known = candidate
+    return sum(len(source.text) for source in known.sources)
+
+
+def _trusting_fields(
+    policy: Policy, knowledge: Knowledge, effect: Effect, texts: Sequence[tuple[Place, str]]
+) -> Iterator[Candidate]:
+    """Try one field of a structured file: of those whose leaves have a word of what steers."""
+    from interlock.policy.structured import leaves_of_file
+    from interlock.policy.tools.leaves import plain_field
+
+    words = {word.lower() for one in effect.steering for word in re.findall(r"\w+", one.text)}
+    for place, text in texts[:MOST_TEXTS]:
+        if not _may_be_trusted(policy, knowledge, place):
+            continue
+        fields = dict.fromkeys(
+            plain_field(leaf.field)
+            for leaf in leaves_of_file(place.path, text)
+            if words.intersection(re.findall(r"\w+", leaf.text.lower()))
+        )
+        for name in [each for each in fields if '"' not in each and "\\" not in each][:MOST_FIELDS]:
+            yaml = f'trusted:\n  - {{file: {_glob_of(place)}, fields: ["{name}"]}}\n'
+            candidate = _with(policy, yaml)
+            if candidate is not None:
+                why = f"the field `{name}` of `{full_path(place)}`, which was read, says so"
+                known = _read(candidate, knowledge, place, text)
+                yield Change(kind="policy", text=yaml, why=why), candidate, known
+
+
+def _may_be_trusted(policy: Policy, knowledge: Knowledge, place: Place) -> bool:
+    told = '"' not in place.path and "\\" not in place.path
+    return told and not policy.trusts(place) and not knowledge.places.is_agents(place)
+
+
+def _glob_of(place: Place) -> str:
+    root = "" if place.root == WORKSPACE else f', root: "{place.root}"'
+    return f'"{_plainly(place.path)}"{root}'
+
+
+def _plainly(path: str) -> str:
+    """Write a path as a glob that fits it alone."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in path)
+
+
 def _trusting(
     policy: Policy, knowledge: Knowledge, texts: Sequence[tuple[Place, str]]
 ) -> Iterator[Candidate]:
     for place, text in texts[:MOST_TEXTS]:
-        if (
-            policy.trusts(place)
-            or knowledge.places.is_agents(place)
-            or '"' in place.path
-            or "\\" in place.path
-        ):
+        if not _may_be_trusted(policy, knowledge, place):
             continue
-        root = "" if place.root == WORKSPACE else f', root: "{place.root}"'
-        glob = "".join(f"[{char}]" if char in "*?[" else char for char in place.path)
-        yaml = f'trusted:\n  - {{file: "{glob}"{root}}}\n'
+        yaml = f"trusted:\n  - {{file: {_glob_of(place)}}}\n"
         candidate = _with(policy, yaml)
         if candidate is not None:
             why = f"`{full_path(place)}`, which was read, says so"
@@ -162,6 +218,10 @@ def _hosts(effect: Effect) -> Iterable[tuple[str, str]]:
 
     request = effect.request
     assert request is not None
+    if request.scheme == AGENT_SCHEME:
+        namespace = request.path.split("/")[1]
+        yield f'sign: ["{namespace}"]\n', f"signatures in the namespace `{namespace}`"
+        return
     host = f'"{request.host}"'
     port = "" if request.port in (80, 443) else f", port: {request.port}"
     clear = ""
@@ -169,8 +229,8 @@ def _hosts(effect: Effect) -> Iterable[tuple[str, str]]:
         clear = f", clearance: {effect.carried.name.lower()}"
     method = method_of(request)
     folder = request.path.rpartition("/")[0] + "/"
-    exact = "" if '"' in request.path or "\\" in request.path else f', paths: ["{request.path}"]'
-    below = "" if '"' in folder or "\\" in folder else f', paths: ["{folder}"]'
+    exact = "" if '"' in request.path or "\\" in request.path else f', paths: ["{_plainly(request.path)}"]'
+    below = "" if '"' in folder or "\\" in folder else f', paths: ["{_plainly(folder)}"]'
     for methods in ("", f", methods: [{method}]"):
         for paths in (exact, below, ""):
             what = f"a host entry for {method} requests" + (f" below {folder}" if paths else "")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from interlock.policy.matching import lowered
 
 Span = tuple[int, int]
-BLOCK = 4096
+BLOCK = 1024
 MOST_TEXTS = 64
 """So many short texts lie in one block."""
 _BLOCK_BITS = 20
@@ -239,6 +239,10 @@ def window(text: str, begin: int, end: int, pieces: int, *, least: int = 0) -> S
 
 
 def _cut_behind(text: str, at: int, pieces: int, least: int) -> int:
+    gap = GAP.search(text, max(at, least - 1))
+    # Nearly always so many characters hold so many pieces.
+    if gap is not None and len(text[at : gap.end()].split()) > pieces:
+        return gap.end()
     for gap in GAP.finditer(text, at):
         pieces -= 1
         if pieces <= 0 and gap.end() >= least:
@@ -247,6 +251,10 @@ def _cut_behind(text: str, at: int, pieces: int, least: int) -> int:
 
 
 def _cut_before(text: str, at: int, pieces: int, most: int) -> int:
+    low = max(most - BLOCK, 0)
+    near = max(text.rfind(" ", low, most), text.rfind("\n", low, most)) + 1 if most > 0 else 0
+    if near and len(text[near:at].split()) > pieces:
+        return near
     reach = max(at - most, 0) + 48 * pieces
     while at > 0:
         low = max(at - reach, 0)

@@ -97,7 +97,7 @@ def _recorded(nodes: Iterable[ReadNode]) -> Iterator[Notice]:
             except InputError as error:
                 raise IntegrityError(error.message) from error
         elif payload.get("event") == "resolution-asked" and payload.get("discard"):
-            yield Notice(effect="", subject=ALL_STAGED, exception=refused_discarded(ALL_STAGED))
+            yield Notice(effect="", subject=ALL_STAGED, exception=refused_discarded())
 
 
 def of_inside() -> tuple[Notice, ...]:

@@ -19,6 +19,7 @@ from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.errors import InterlockError, StuckError
 from interlock.model.labels import Confidentiality
+from interlock.model.moves import moved_effects
 from interlock.model.nodes import Node
 from interlock.model.phases import Phase
 from interlock.model.places import Place
@@ -290,12 +291,14 @@ class Performer:
 
     def question(self, command: cmd.Ask) -> Question:
         """Return what an oracle is asked about the scope."""
+        moves = moved_effects(item.effect for item in self.state.decided())
         return Question(
             task=self.state.task,
             deferred=command.deferred,
-            diff=self.staged.diff,
+            diff=lambda effect: self.staged.diff(effect, moves.get(effect.id)),
             hunks=self.staged.hunks,
             merged=self.staged.merged,
+            moved={effect_id: moved.words for effect_id, moved in moves.items()},
         )
 
     def _waits_for_answers(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 from interlock.model import events as ev
@@ -55,7 +55,8 @@ class Proposal:
 
     Takes: `mark`, by which the monitor knows it again; `task`, the principal's words; `deferred`, in order of
     proposal; `diffs`, effect id -> text; `hunks`, effect id -> what of it can be released alone; `merges`, of
-    conflicts, effect id -> the diff of their merge, or why there is none.
+    conflicts, effect id -> the diff of their merge, or why there is none; `moved`, effect id -> what is said of a moved
+    file.
     """
 
     mark: str
@@ -64,6 +65,7 @@ class Proposal:
     diffs: Mapping[str, str]
     hunks: Mapping[str, tuple[Part, ...]]
     merges: Mapping[str, tuple[str, bool]]
+    moved: Mapping[str, str] = field(default_factory=dict)
 
     def question(self) -> Question:
         """Return what the person is asked."""
@@ -73,6 +75,7 @@ class Proposal:
             diff=lambda effect: self.diffs[effect.id],
             hunks=lambda effect: self.hunks.get(effect.id, ()),
             merged=self._merged,
+            moved=self.moved,
         )
 
     def _merged(self, effect: Effect) -> str:
@@ -123,6 +126,8 @@ def propose_answer(mark: str, question: Question) -> dict[str, object]:
         elif room > 0:
             parts = _parts(effect, question)
         room -= len(text.encode())
+        if effect.id in question.moved:
+            parts["moved"] = question.moved[effect.id]
         effects.append({**_effect(effect), "checks": _checks(verdict), "diff": text, **parts})
     return {"proposal": mark, "task": question.task, "deferred": effects}
 
@@ -167,6 +172,7 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
     diffs: dict[str, str] = {}
     hunks: dict[str, tuple[Part, ...]] = {}
     merges: dict[str, tuple[str, bool]] = {}
+    moved: dict[str, str] = {}
     for item in items:
         part = Fields(item, "an effect")
         effect = _read_effect(part)
@@ -177,6 +183,8 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
         merged, clean = part.optional("merged"), part.optional("clean")
         if isinstance(merged, str):
             merges[effect.id] = (merged, clean is True)
+        if isinstance(told := part.optional("moved"), str):
+            moved[effect.id] = told
         checks = _read_checks(part.items("checks"))
         part.end()
         deferred[effect.id] = (
@@ -184,7 +192,13 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
             Verdict(effect_id=effect.id, decision=Decision.DEFER, checks=checks),
         )
     return Proposal(
-        mark=mark, task=task, deferred=tuple(deferred.values()), diffs=diffs, hunks=hunks, merges=merges
+        mark=mark,
+        task=task,
+        deferred=tuple(deferred.values()),
+        diffs=diffs,
+        hunks=hunks,
+        merges=merges,
+        moved=moved,
     )
 
 

@@ -41,6 +41,9 @@ _RULES = {
     "delegated": "the policy hands this over to a source that is named",
     "received-whole": "it stands as it is in a source to which the policy hands this over",
     "day-named": "the task names the day",
+    "own-choice": "it is one of the user's own things, and the policy leaves the choice among them to the agent",
+    "same-site": "it is a link of the site that the task names",
+    "made-here": "a call of this run made it",
 }
 _BY_POLICY = ("named-in-policy", "published", "model-provider")
 

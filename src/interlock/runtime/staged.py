@@ -18,6 +18,7 @@ from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.effects import Effect, FileChange, FileStamp
 from interlock.model.errors import InterlockError, StuckError
+from interlock.model.moves import Moved
 from interlock.model.places import Place
 from interlock.runtime.folders import NET_FOLDER, RunFolder
 from interlock.runtime.thrown_away import ThrownAway
@@ -127,12 +128,12 @@ class StagedWork:
             changes=tuple(batch), last=True, thrown_away=self._thrown.count, thrown=tuple(self._thrown.names)
         )
 
-    def diff(self, effect: Effect) -> str:
-        """Return the effect's text difference for a review."""
+    def diff(self, effect: Effect, moved: Moved | None = None) -> str:
+        """Return the effect's text difference for a review. Takes: `moved`, where it is one end of a move."""
         change = effect.change
         if change is None:
             return (effect.request.body_text or "") if effect.request is not None else ""
-        return staging.unified_diff(self._root_of(change), change)
+        return staging.unified_diff(self._root_of(change), change, moved=moved)
 
     def _root_of(self, change: FileChange) -> staging.StagedRoot:
         (root,) = (item for item in self.scope_roots if item.name == change.place.root)

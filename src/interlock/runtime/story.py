@@ -8,6 +8,7 @@ from enum import Enum
 
 from interlock.model import events as ev
 from interlock.model.effects import Effect, Reach
+from interlock.model.moves import Moved, moved_effects
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
 from interlock.model.requests import NetResponse, Outcome
@@ -45,7 +46,7 @@ class EffectStory:
     Takes: `node`, the seq of its deciding check; `resolved_by`, the oracle, "" where the policy alone
     decided; `resolution`, the oracle's reason; `exception`, what the agent was told of a refusal; `response`, what came
     back for a request; `at`, seq of the node that first shows it: a request's own, a file's first seen write, -1 for
-    none.
+    none; `moved`, where it is one end of a file's move.
     """
 
     effect: Effect
@@ -57,6 +58,7 @@ class EffectStory:
     exception: SemanticException | None = None
     response: NetResponse | None = None
     at: int = -1
+    moved: Moved | None = None
 
 
 @dataclass(slots=True)
@@ -140,6 +142,7 @@ def tell(path: str) -> RunStory:
                 _listed(story, item.state.batches[-1] if event.changes else ())
                 if event.last:
                     story.thrown_away, story.thrown = event.thrown_away, event.thrown
+                    _moved(story, item.state)
             case ev.OracleAnswered():
                 _answered(story, event, item.state)
                 _refused_in(story, item.state)
@@ -200,6 +203,13 @@ def _listed(story: RunStory, batch: tuple[Decided, ...]) -> None:
             exception=verdict.exception,
             at=story.writes.get(decided.effect.object, -1),
         )
+
+
+def _moved(story: RunStory, state: State) -> None:
+    """Tell of a whole listing which of its files were moved."""
+    moves = moved_effects(decided.effect for batch in state.batches for decided in batch)
+    for effect_id, moved in moves.items():
+        story.effects[effect_id] = replace(story.effects[effect_id], moved=moved)
 
 
 def _proposed(story: RunStory, state: State) -> None:

@@ -18,16 +18,12 @@ from interlock.staging.indexed import alone_in_index
 from interlock.staging.kept_places import only_kept
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
 from interlock.staging.linked import Handle, has_several_names, host_names, origin_of, shows_host
-from interlock.staging.moved_files import MovedFiles, both
+from interlock.staging.moved_files import Gathering, MovedFiles, both
+from interlock.staging.outside_names import OutsideNames
 from interlock.staging.outward import LinkTracer
 from interlock.staging.pairs import Pair, Trail
 from interlock.staging.roots import StagedRoot
-from interlock.staging.stamps import (
-    check_depth,
-    open_folder,
-    read_xattrs,
-    stamp_of,
-)
+from interlock.staging.stamps import check_depth, open_folder, read_xattrs, stamp_of
 from interlock.staging.syscalls import open_beneath
 
 TEXT_LIMIT_BYTES = 65536
@@ -95,6 +91,7 @@ class _Lister:
         self._linked: dict[Handle, str] = {}
         self._edits = None if baseline is None else HostEdits(opened_root, baseline)
         self._moved = MovedFiles(opened_root)
+        self._outside = OutsideNames(opened_root.lower_fd)
         self._moves = None
         if baseline is not None and self._edits is not None:
             self._moves = CopiedMoves(opened_root, self._edits, baseline)
@@ -173,12 +170,12 @@ class _Lister:
     def _removed(self, pair: Pair) -> Iterator[FileChange]:
         place = self._open.place(pair.path)
         removal = None if self._edits is None else self._edits.removal(pair)
-        gathering = self._moved.gathering()
+        gathering = Gathering(self._moved)
         passing = both(gathering.passing, None if removal is None else removal.passing)
         before, text = self._read.before(pair, judged=self._judges(place.path), passing=passing)
-        change = FileChange(kind=ChangeKind.DELETE, place=place, before=before, before_text=text)
         assert pair.lower is not None
-        change = replace(change, needs=gathering.needs() or self._moved.needs_of_file(change, pair.lower))
+        needs = gathering.needs() or self._moved.needs_of_file(before, pair.lower)
+        change = FileChange(kind=ChangeKind.DELETE, place=place, before=before, before_text=text, needs=needs)
         if self._edits is None or removal is None:
             yield change
         elif (settled := self._edits.settled_removal(change, pair, removal.edit)) is not None:
@@ -233,7 +230,12 @@ class _Lister:
             elif not stat.S_ISDIR(lower.st_mode):
                 before, text = self._read.before(pair, judged=self._judges(place.path))
                 change = FileChange(
-                    kind=ChangeKind.REPLACE, place=place, before=before, after=after, before_text=text
+                    kind=ChangeKind.REPLACE,
+                    place=place,
+                    before=before,
+                    after=after,
+                    before_text=text,
+                    needs=self._moved.needs_of_file(before, lower),
                 )
                 if self._edits is not None:
                     settled = self._edits.settled(change, pair, upper, same_xattrs=False)
@@ -316,11 +318,14 @@ class _Lister:
         removal = None
         if self._edits is not None and stat.S_ISDIR(pair.lower.st_mode):
             removal = self._edits.removal(pair)
-        passing = None if removal is None else removal.passing
+        gathering = Gathering(self._moved)
+        passing = both(gathering.passing, None if removal is None else removal.passing)
         before, before_text = self._read.before(pair, judged=judged, passing=passing)
         same_xattrs = False
+        needs: tuple[str, ...] = ()
         if before.type is not after.type:
             kind = ChangeKind.REPLACE
+            needs = gathering.needs() or self._moved.needs_of_file(before, pair.lower)
         else:
             lower_fd = open_if_needed(pair.lower_fd, lower_name, pair.lower, before)
             try:
@@ -342,6 +347,8 @@ class _Lister:
             hazards=hazards,
             before_text=before_text,
             after_text=after_text,
+            needs=needs,
+            outside_names=self._outside.of(pair.lower),
         )
         below = None if removal is None else removal.edit
         return self._settled(change, pair, upper, same_xattrs=same_xattrs, below=below)

@@ -1,17 +1,21 @@
 """Where the content of a removed file lives on, so that it is not removed from the host without that.
 
-A file that is moved shows as removed at one place and as new at another. Where the new one is refused, the removal must
-not go through alone: the content would be nowhere any more. A move keeps a file's size, its time and, but for a
-single file, its name; of a single file the bytes are compared too. What was moved and then changed is not found.
+A file that is moved shows as removed at one place and as new, or as changed, at another. Where the other one is
+refused, the removal must not go through alone: the content would be nowhere any more. An overlay tells from which host
+file a file of its layer comes (`origin`, as root alone), also where it was edited later. Elsewhere a move keeps a
+file's size, its time and, but for a single file, its name; of a single file the bytes are compared too: what was moved
+and then changed is not found there.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 
-from interlock.model.effects import FileChange
+from interlock.model.effects import FileStamp
 from interlock.model.places import path_text
 from interlock.staging.layers import OpenRoot, mark_of
+from interlock.staging.linked import handle_in, status_by_handle
 from interlock.staging.stamps import FACTS_PREFIX, Visit, check_depth, digest_of, open_file, open_folder
 from interlock.staging.syscalls import open_beneath
 
@@ -21,52 +25,72 @@ _MOST_NEEDS = 256
 """A removed folder stands with so many files by name; beyond, with the new folders that they lie in."""
 
 Facts = tuple[int, int]
+Found = tuple[str, str]
+"""A new file's path, and the topmost new folder that it lies in ("" for none)."""
 
 
 class MovedFiles:
-    """The new files of one open root, looked at once and only when a removal asks."""
+    """The files of one open root that are new at their place, looked at once and only when a removal asks."""
 
     def __init__(self, opened_root: OpenRoot) -> None:
         self._open = opened_root
         self._sources = {new: old for old, new in opened_root.moved.items()}
-        self._new: dict[Facts, list[tuple[str, str]]] | None = None
+        self._looked = False
+        self._by_facts: dict[Facts, list[Found]] = {}
+        self._by_origin: dict[int, list[Found]] = {}
 
-    def needs_of_file(self, change: FileChange, lower: os.stat_result) -> tuple[str, ...]:
+    def needs_of_file(self, before: FileStamp, lower: os.stat_result) -> tuple[str, ...]:
         """Return the places where a removed file's content is new. Raises: OSError."""
-        if not stat.S_ISREG(lower.st_mode) or lower.st_size == 0 or change.before is None:
+        if not stat.S_ISREG(lower.st_mode) or lower.st_size == 0:
             return ()
-        wanted = change.before.digest
-        found = [path for path, _ in self._by_facts().get((lower.st_size, lower.st_mtime_ns), ())]
-        if not wanted.startswith(FACTS_PREFIX):
-            found = [path for path in found if self._digest(path) == wanted]
+        self._look()
+        found = [path for path, _ in self._by_origin.get(lower.st_ino, ())]
+        for path, _ in self._by_facts.get((lower.st_size, lower.st_mtime_ns), ()):
+            same = before.digest.startswith(FACTS_PREFIX) or self._digest(path) == before.digest
+            if same and path not in found:
+                found.append(path)
         return tuple(path_text(os.fsencode(path)) for path in found[:_MOST_NEEDS])
 
-    def gathering(self) -> "Gathering":
-        """Begin to look for the files of a removed folder; see `Gathering`."""
-        return Gathering(self._by_facts())
+    def may_be(self, status: os.stat_result) -> tuple[Found, ...]:
+        """Return which new files may be a file that went with a folder. Raises: OSError."""
+        self._look()
+        return (
+            *self._by_origin.get(status.st_ino, ()),
+            *self._by_facts.get((status.st_size, status.st_mtime_ns), ()),
+        )
 
-    def _by_facts(self) -> dict[Facts, list[tuple[str, str]]]:
-        if self._new is None:
-            self._new = {}
-            for count, (path, top, status) in enumerate(
-                self._walk(self._open.upper_fd, self._open.lower_fd, "", "")
-            ):
-                if count == _MOST_NEW:
-                    break
-                self._new.setdefault((status.st_size, status.st_mtime_ns), []).append((path, top))
-        return self._new
+    def comes_from(self, path: str, status: os.stat_result) -> bool:
+        """Say whether a new file surely is a file of the host."""
+        return any(path == one for one, _ in self._by_origin.get(status.st_ino, ()))
+
+    def _look(self) -> None:
+        if self._looked:
+            return
+        self._looked = True
+        walk = self._walk(self._open.upper_fd, self._open.lower_fd, "", "")
+        for count, (path, top, status, origin) in enumerate(walk):
+            if count == _MOST_NEW:
+                break
+            if status.st_size:
+                self._by_facts.setdefault((status.st_size, status.st_mtime_ns), []).append((path, top))
+            if origin:
+                self._by_origin.setdefault(origin, []).append((path, top))
 
     def _walk(
         self, upper_fd: int, lower_fd: int | None, path: str, top: str
-    ) -> Iterator[tuple[str, str, os.stat_result]]:
-        """List the new files: path, the topmost new folder that each lies in ("" for none), and status."""
+    ) -> Iterator[tuple[str, str, os.stat_result, int]]:
+        """List the files that are new at their place: path, topmost new folder, status, the host file's inode or 0."""
         check_depth(path)
         for name in sorted(os.listdir(upper_fd), key=os.fsencode):
             child = f"{path}/{name}" if path else name
             status = os.stat(name, dir_fd=upper_fd, follow_symlinks=False)
-            if stat.S_ISREG(status.st_mode) and status.st_size:
-                if lower_fd is None or not _has(lower_fd, name):
-                    yield child, top, status
+            if stat.S_ISREG(status.st_mode):
+                lower = None if lower_fd is None else _status(lower_fd, name)
+                if lower is not None and not self._open.is_overlay and _is_alike(lower, status):
+                    continue  # a full copy has every file
+                origin = self._origin(upper_fd, name)
+                if lower is None or origin != lower.st_ino:
+                    yield child, top, status, origin
             elif stat.S_ISDIR(status.st_mode):
                 fd = open_folder(upper_fd, name, status)
                 below: int | None = None
@@ -77,6 +101,20 @@ class MovedFiles:
                     os.close(fd)
                     if below is not None:
                         os.close(below)
+
+    def _origin(self, dir_fd: int, name: str) -> int:
+        """Return the inode of the host's file that a file of the layer was copied up from; 0 where none is known."""
+        if not self._open.is_overlay:
+            return 0
+        at, prefix = f"/proc/self/fd/{dir_fd}/{name}", self._open.root.xattr_prefix
+        try:
+            handle = handle_in(os.getxattr(at, f"{prefix}origin", follow_symlinks=False))
+            status = None if handle is None else status_by_handle(self._open.lower_fd, handle)
+        except OSError as error:
+            if error.errno in (errno.ENODATA, errno.ENOTSUP, errno.EACCES, errno.EPERM):
+                return 0
+            raise
+        return 0 if status is None else status.st_ino
 
     def _host_folder(self, fd: int, path: str, name: str, lower_fd: int | None) -> int | None:
         """Open the host's folder that one of the layer stands over; None where it hides it, or there is none."""
@@ -105,17 +143,17 @@ class MovedFiles:
 class Gathering:
     """What of a removed folder lives on elsewhere, gathered while the folder is digested."""
 
-    def __init__(self, new: dict[Facts, list[tuple[str, str]]]) -> None:
-        self._new = new
+    def __init__(self, moved: MovedFiles) -> None:
+        self._moved = moved
         self._paths: dict[str, str] = {}
 
     def passing(self, path: str, status: os.stat_result) -> None:
         """Take one entry below the folder, by its path on the host."""
-        if not stat.S_ISREG(status.st_mode) or not status.st_size or not self._new:
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
             return
         name = path.rpartition("/")[2]
-        for new, top in self._new.get((status.st_size, status.st_mtime_ns), ()):
-            if new.rpartition("/")[2] == name:
+        for new, top in self._moved.may_be(status):
+            if new.rpartition("/")[2] == name or self._moved.comes_from(new, status):
                 self._paths[new] = top
 
     def needs(self) -> tuple[str, ...]:
@@ -138,9 +176,14 @@ def both(first: Visit, second: Visit | None) -> Visit:
     return visit
 
 
-def _has(dir_fd: int, name: str) -> bool:
+def _status(dir_fd: int, name: str) -> os.stat_result | None:
     try:
-        os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+        return os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except OSError:
-        return False
-    return True
+        return None
+
+
+def _is_alike(lower: os.stat_result, upper: os.stat_result) -> bool:
+    """Say whether a file looks like the host's own at its place: it took no other file in."""
+    is_file = stat.S_ISREG(lower.st_mode)
+    return is_file and (lower.st_size, lower.st_mtime_ns) == (upper.st_size, upper.st_mtime_ns)

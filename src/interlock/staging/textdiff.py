@@ -1,9 +1,11 @@
 """The text of one change for the review: a unified diff, safe for a terminal, bounded."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.errors import IntegrityError
+from interlock.model.moves import Moved
 from interlock.staging.hunks import TEXT_LIMIT_BYTES, text_hunks
 from interlock.staging.roots import StagedRoot
 from interlock.staging.sides import read_host, read_staged
@@ -14,26 +16,44 @@ LINE_LIMIT = 400
 """Longer lines are cut in the diff; the whole text counts for what is merged."""
 
 
-def unified_diff(root: StagedRoot, change: FileChange, *, limit_bytes: int = TEXT_LIMIT_BYTES) -> str:
+def unified_diff(
+    root: StagedRoot,
+    change: FileChange,
+    *,
+    limit_bytes: int = TEXT_LIMIT_BYTES,
+    moved: Moved | None = None,
+) -> str:
     """Return what a change does, as lines of text.
 
     Takes: `limit_bytes`, the largest file that is compared line by line; the answer is about as long at most,
-    and at most about `SHOWN_LIMIT_BYTES`.
+    and at most about `SHOWN_LIMIT_BYTES`; `moved`, where the change is one end of a move: a new file is then
+    compared with what it was, or shown whole where it is the same and its place judges content (`after_text`); one that
+    left is not shown as removed lines.
     Returns: lines ended by a newline; a text file's unified diff, with the hunks that `hunks_of` numbers; else
     what each side is, with size and digest. Control characters and what is not UTF-8 are escaped, so nothing in
     a file can steer a terminal.
     Raises: IntegrityError, where a side cannot be read.
     """
     head = _head(change)
+    old: FileChange | None = None
+    if moved is not None:
+        head.insert(1, moved.words)
+        is_same = moved.arrived and not moved.edited and change.before is None
+        if not moved.arrived or (is_same and change.after_text is None):
+            return _cut(head, limit_bytes)
+        if moved.edited and change.before is None:
+            old = moved.other
     try:
         before, after = _sides(root, change, limit_bytes)
+        if old is not None:
+            before, _ = _sides(root, replace(old, after=None), limit_bytes)
     except OSError as error:
         raise IntegrityError(
             f"`{change.place}` cannot be read: {error.strerror}", hint="list the changes again"
         ) from error
     if before is None or after is None or (before == after):
         return _cut(head, limit_bytes)
-    return compared(change, before, after, head=head, limit_bytes=limit_bytes)
+    return compared(change, before, after, head=head, limit_bytes=limit_bytes, old=old)
 
 
 def compared(
@@ -43,13 +63,15 @@ def compared(
     *,
     head: Sequence[str],
     limit_bytes: int = SHOWN_LIMIT_BYTES,
+    old: FileChange | None = None,
 ) -> str:
     """Return the unified diff of two texts of one place, safe to show and cut as `unified_diff`'s.
 
-    Takes: UTF-8; `head`, lines to stand before it.
+    Takes: UTF-8; `head`, lines to stand before it; `old`, the removal of the file that was moved here.
     """
     name = change.place.path
-    old_name = f"a/{change.source.path if change.source else name}" if change.before else "/dev/null"
+    left = old.place if old is not None else change.source or change.place
+    old_name = f"a/{left.path}" if change.before or old else "/dev/null"
     new_name = f"b/{name}" if change.after else "/dev/null"
     lines = [*head, f"--- {old_name}", f"+++ {new_name}"]
     for hunk in text_hunks(before, after):
@@ -66,6 +88,8 @@ def _head(change: FileChange) -> list[str]:
         lines.append(f"before: {_described(change.before, gone=change.after is None)}")
     if change.after is not None:
         lines.append(f"after:  {_described(change.after, gone=False)}")
+    if change.parting:
+        lines.append(change.parting)
     if change.hazards:
         lines.append("hazards: " + ", ".join(hazard.value for hazard in change.hazards))
     return lines

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from interlock.model import commands as cmd
 from interlock.model.errors import IntegrityError, InterlockError
 from interlock.model.nodes import Node
+from interlock.model.phases import Phase
 from interlock.model.records import dataclass
-from interlock.monitor import State, event_from_payload, is_event, step
+from interlock.monitor import State, event_from_payload, is_event, outcome_of, step
 from interlock.verify.report import ReadNode
 
 
@@ -66,6 +67,12 @@ def replay(nodes: Iterable[ReadNode]) -> Iterator[Replayed]:
         if difference := _difference(expected, node):
             raise ReplayMismatch(node.seq, f"its {difference} is not what the policy and the trajectory give")
         yield Replayed(node=node, state=state, pending=tuple(pending))
+
+
+def ended_as(last: Replayed) -> str | None:
+    """Return what a run came to, None where its last node is not the end of it."""
+    is_end = last.state.phase is Phase.CLOSED and not last.pending
+    return outcome_of(last.state) if is_end else None
 
 
 def _difference(expected: Node, node: ReadNode) -> str:

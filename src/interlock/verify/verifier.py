@@ -231,14 +231,18 @@ def verify_path(
         raise unreadable(error) from error
 
 
-def _replay(path: str, nodes: int) -> None:
-    """Check every derivation again, and fold the recorded events; what does not follow from them is a flaw."""
-    from interlock.verify.derivations import DerivationRefuted, rechecked
-    from interlock.verify.replay import ReplayMismatch, replay
+def _replay(path: str, nodes: int, seal: Seal | None) -> None:
+    """Check every derivation again, and fold the recorded events; what does not follow from them is a flaw.
 
+    Takes: `seal`, whose outcome must be the fold's.
+    """
+    from interlock.verify.derivations import DerivationRefuted, rechecked
+    from interlock.verify.replay import ReplayMismatch, ended_as, replay
+
+    last = None
     try:
-        for _ in replay(rechecked(iterate(path, nodes))):
-            pass
+        for item in replay(rechecked(iterate(path, nodes))):
+            last = item
     except DerivationRefuted as refuted:
         raise Flaw(f"derivation-{refuted.fault.value}", refuted.message, node=refuted.seq) from refuted
     except ReplayMismatch as mismatch:
@@ -247,6 +251,13 @@ def _replay(path: str, nodes: int) -> None:
         raise
     except InterlockError as error:
         raise Flaw("replay-mismatch", error.message) from error
+    if seal is None:
+        return
+    outcome = None if last is None else ended_as(last)
+    if outcome is None:
+        raise Flaw("replay-mismatch", "the ledger is sealed, and what happened does not lead to its end")
+    if seal.outcome != outcome:
+        raise Flaw("replay-mismatch", f"the seal's outcome is not what happened: that comes to `{outcome}`")
 
 
 def _verify(run: _Run, path: str, replay: bool) -> Report:
@@ -273,7 +284,7 @@ def _verify(run: _Run, path: str, replay: bool) -> Report:
     if replay and run.removed:
         run.not_here[6] = "payloads-removed"
     elif replay:
-        _replay(path, run.nodes)
+        _replay(path, run.nodes, run.seal)
         run.passed.add(6)
     if run.seal is None:
         detail = f"no seal; {run.nodes} nodes are signed; truncation cannot be excluded"

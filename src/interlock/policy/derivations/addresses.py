@@ -95,7 +95,7 @@ def _after_url(text: str, start: int) -> bool:
 
 def _url_at(text: str, start: int, end: int, scheme: str) -> Named | None:
     before = text[start - 1 : start]
-    if before and before.isascii() and (before.isalnum() or before in "+.-"):
+    if before and (unseen(before) or (before.isascii() and (before.isalnum() or before in "+.-"))):
         return None
     if text[end - 1] in _ENDS or not _ends(text, end, "") or _after_url(text, start):
         return None

@@ -5,6 +5,7 @@ from interlock.model.verdicts import Derivation
 from interlock.policy.derivations import names
 from interlock.policy.derivations.checks_delegated import CHECKS as DELEGATED
 from interlock.policy.derivations.checks_listed import CHECKS as LISTED
+from interlock.policy.derivations.checks_own import CHECKS as OWN
 from interlock.policy.derivations.facts import Check, Facts, Fault, json_leaves
 from interlock.policy.derivations.leaves_read import (
     READS,
@@ -62,4 +63,4 @@ def record_selected(facts: Facts, derivation: Derivation, kind: str) -> Fault | 
     return None if named else Fault.PREMISE
 
 
-CHECKS: dict[str, Check] = {names.RECORD_SELECTED: record_selected, **LISTED, **DELEGATED}
+CHECKS: dict[str, Check] = {names.RECORD_SELECTED: record_selected, **LISTED, **DELEGATED, **OWN}

@@ -56,7 +56,7 @@ def _delegated(facts: Facts, derivation: Derivation, kind: str, *, alone: bool) 
         return Fault.SPAN
     faults = [
         _source(facts, derivation, answer, given)
-        or (_only(facts, tool, given, derivation, answer) if alone else None)
+        or (_only(facts, tool, given, derivation, answer, kind=kind) if alone else None)
         for given in facts.policy.tools.delegations
         if type_at(tuple((role, role) for role in given.roles), f"{tool.name}.{derivation.role}")
     ]
@@ -79,7 +79,7 @@ def _source(facts: Facts, derivation: Derivation, answer: Answer, given: Delegat
 
 
 def _only(
-    facts: Facts, tool: ToolRole, given: Delegation, derivation: Derivation, answer: Answer
+    facts: Facts, tool: ToolRole, given: Delegation, derivation: Derivation, answer: Answer, *, kind: str
 ) -> Fault | None:
     """Check that no other value of the type stands in anything that was read of the source, and what is bound does."""
     texts = [
@@ -88,10 +88,11 @@ def _only(
         if one.tool == answer.tool and one.arguments == answer.arguments
         for _, text in facts.leaves(node)
     ]
-    kinds = type_at((*tool.steers, *tool.acts), derivation.role).split("|")
-    for kind in kinds:
+    # An address in what is carried is one of its own type.
+    kinds = type_at((*tool.steers, *tool.acts), derivation.role) or kind
+    for one in kinds.split("|"):
         for text in texts:
-            if any(not same_value(kind, derivation.value, other) for other in _values(kind, text)):
+            if any(not same_value(one, derivation.value, other) for other in _values(one, text)):
                 return Fault.NODE
     call = facts.proposal
     assert isinstance(call, ToolCall)

@@ -174,7 +174,9 @@ def _end(
     first, *others = there
     for other in others:
         # The same record of a listing that was asked for again, and no twin beside it.
-        again = sum(node == other[0] for node, _ in there) == 1 and _beneath(facts, first) == _beneath(facts, other)
+        again = sum(node == other[0] for node, _ in there) == 1 and _beneath(facts, first) == _beneath(
+            facts, other
+        )
         if not again:
             return set()
     return {one for one in fits if _lies_in(there, one)}

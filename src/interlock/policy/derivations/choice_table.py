@@ -60,5 +60,30 @@ CHOICE_RULES = (
         example='`2024-05-19 10:00`, task "on May 19th"',
         counter_example='`2024-05-20`, task "on May 19th"',
     ),
+    Rule(
+        name=names.OWN_CHOICE,
+        node=_ANSWER,
+        says="A field, declared of this type, of an answer that others do not fill, for an argument in the tool's "
+        "`chooses`: the operator leaves it to the agent which of your own things it is. Premise, where the tool has "
+        "`asks`: the word by which the task asks for such a call.",
+        example='the id of an item in the cart, task "remove the other items", with `chooses: [item]`',
+        counter_example="an id that is in a shop's catalogue alone; any id, where the task asks for no removal",
+    ),
+    Rule(
+        name=names.SAME_SITE,
+        node=_ANSWER,
+        says="A link that a tool with `links` opens, which stands as it is in what a site answered, and leads to the "
+        "same host. Premise: where the task names the address that was opened, or by which such link it was reached.",
+        example='`https://a.test/files/x.pdf` in the page `a.test`, task "get the file from a.test"',
+        counter_example="`https://b.test/x.pdf` in the same page; `https://a.test/x?k=1`, which the agent made of it",
+    ),
+    Rule(
+        name=names.MADE_HERE,
+        node=_ANSWER,
+        says="A name in quotes in the answer of a call whose tool declares `makes`, which the call was not given; of a "
+        "path, all below it as well.",
+        example="`/work/copy/a.txt` after a clone that said `into '/work/copy'`",
+        counter_example="`/work/other/a.txt`; `/work/copy/../a.txt`",
+    ),
 )
 """The rules whose checkers stand in `checks_choice`."""

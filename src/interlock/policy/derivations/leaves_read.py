@@ -86,7 +86,15 @@ def field_type(facts: Facts, answer: Answer, pointer: str) -> str:
     for name, kind in tool.output.fields:
         if name.removeprefix("[]").removeprefix(".") == field.removeprefix("[]").removeprefix("."):
             return kind
+        if name[:2] == "*." and field and _below_entry(pointer, field) == name[2:]:
+            return kind
     return ""
+
+
+def _below_entry(pointer: str, field: str) -> str:
+    """Return the name of a leaf's field within its entry of a mapping, `""` where it lies in none."""
+    entry = pointer.split("/")[1].replace("~1", "/").replace("~0", "~")
+    return field[len(entry) + 1 :] if field.startswith(f"{entry}.") else ""
 
 
 def same_value(kind: str, value: str, given: str) -> bool:

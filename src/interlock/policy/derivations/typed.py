@@ -187,9 +187,8 @@ def _find(kind: str, value: str, text: str) -> Found | None:
         return _by_form(kind, value, text) if date_form(value) else _phrase(value, text)
     if kind == "email":
         wanted = same_form(kind, value)
-        for each in EMAIL.finditer(text):
-            given = each.group()
-            if (given.lower() if given.isascii() else given) == wanted and alone(text, *each.span()):
+        for each in _emails(text, wanted):
+            if same_form(kind, each.group()) == wanted and alone(text, *each.span()):
                 return Found(form=names.EMAIL, start=each.start(), end=each.end())
         return None
     if kind == "url":
@@ -201,6 +200,20 @@ def _find(kind: str, value: str, text: str) -> Found | None:
     if kind.startswith(ID_PREFIX):
         return _id(kind.removeprefix(ID_PREFIX), value, text)
     return None if kind == "flag" else _phrase(value, text)
+
+
+def _emails(text: str, wanted: str) -> Iterator[re.Match[str]]:
+    """Yield the addresses in a text among which a wanted one is found, if there is one."""
+    if not text.isascii():
+        yield from EMAIL.finditer(text)
+        return
+    low = text.lower()
+    at = low.find(wanted) if wanted else -1
+    while at >= 0:
+        each = EMAIL.match(text, at)
+        if each is not None:
+            yield each
+        at = low.find(wanted, at + 1)
 
 
 def _by_form(kind: str, value: str, text: str) -> Found | None:

@@ -19,9 +19,12 @@ from interlock.policy.tools.days import name_day
 from interlock.policy.tools.delegating import delegate_value
 from interlock.policy.tools.extremes import select_extreme
 from interlock.policy.tools.leaves import leaves_of
+from interlock.policy.tools.made_here import find_made
 from interlock.policy.tools.named import named
+from interlock.policy.tools.own_choice import choose_own
 from interlock.policy.tools.prefixes import select_by_prefix
 from interlock.policy.tools.roles import EGRESS, OBJECT_PREFIX, READ, ToolRole
+from interlock.policy.tools.same_site import follow_link
 from interlock.policy.tools.selecting import select
 
 GRANTED = "granted"
@@ -57,6 +60,8 @@ def derive_call(
     missing: list[str] = []
     for role, type_, text in steering:
         derivation = derive_value(policy, knowledge, role, type_, text)
+        for rule in (choose_own, follow_link) if derivation is None else ():
+            derivation = derivation or rule(policy, knowledge, tool, Value(role=role, text=text), type_)
         if derivation is None and policy.tools.delegations:
             derivation = delegate_value(policy, knowledge, tool, leaves, Value(role=role, text=text))
         if derivation is None:
@@ -96,7 +101,7 @@ def derive_value(policy: Policy, knowledge: Knowledge, role: str, kind: str, val
     if found is not None:
         return found
     one = Value(role=role, text=value)
-    for rule in (name_day, select, select_by_prefix, select_extreme, cover):
+    for rule in (name_day, select, select_by_prefix, select_extreme, cover, find_made):
         found = rule(policy, knowledge, one, kind)
         if found is not None:
             return found

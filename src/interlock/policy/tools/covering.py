@@ -1,6 +1,7 @@
 """The task asks for all of something: then every element of that enumeration is what it means."""
 
 import re
+from functools import lru_cache
 
 from interlock.model.effects import Value
 from interlock.model.verdicts import Derivation
@@ -41,6 +42,7 @@ def cover(policy: Policy, knowledge: Knowledge, value: Value, kind: str) -> Deri
     return None
 
 
+@lru_cache(maxsize=64)
 def find_cover(text: str, nouns: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the span by which a text asks for all of something, None where it asks for a part or for none."""
     for noun in nouns:

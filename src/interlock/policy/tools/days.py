@@ -11,6 +11,7 @@ from interlock.model.effects import Value
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
 from interlock.policy.derivations.dates import DATED, date_form
+from interlock.policy.derivations.typed import alone
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.leaves import declared_type
 from interlock.policy.tools.named import task_text, word_in_task
@@ -61,9 +62,11 @@ def _namings(
     for each in DATED.finditer(text):
         said = each.group()
         whole = said if _YEAR.search(said) else f"{said}, {day.year}"
-        if date_form(whole) == day.isoformat():
+        if date_form(whole) == day.isoformat() and alone(text, *each.span()):
             yield each.span(), ()
     for each in _RELATIVE.finditer(text):
+        if not alone(text, *each.span()):
+            continue
         ahead = timedelta(days=_AHEAD[each.group().lower()])
         for own in _todays(policy, knowledge):
             today = day_of(own.value)

@@ -16,7 +16,7 @@ from interlock.policy.tools.knowing import Returned
 from interlock.policy.tools.leaves import Leaf, leaves_of
 from interlock.policy.tools.named import arguments_named
 from interlock.policy.tools.roles import EGRESS, Delegation, ToolRole, type_of
-from interlock.policy.tools.values import find_value, held, same_form
+from interlock.policy.tools.values import SHAPES, acting, find_value, held, same_form
 
 DELEGATED = "delegated"
 WHOLE = "received-whole"
@@ -30,7 +30,7 @@ def delegate_value(
 
     Holds: never for a call that parks, since how many there were is counted when they leave.
     """
-    kind = type_of((*tool.steers, *tool.acts), value.role)
+    kind = type_of((*tool.steers, *tool.acts), value.role) or _carried(value.text)
     if tool.parks or not kind or knowledge.passed_lost:
         return None
     wanted = {same_form(one, value.text) for one in kind.split("|")} - {""}
@@ -59,6 +59,11 @@ def delegate_value(
                 premises=premises,
             )
     return None
+
+
+def _carried(value: str) -> str:
+    """Return as what a value acts that stands in something carried."""
+    return next((kind for kind, text in acting(value) if text == value), "")
 
 
 def _has_role(given: Delegation, tool: str, role: str) -> bool:
@@ -102,10 +107,10 @@ def _used(policy: Policy, knowledge: Knowledge, given: Delegation, forms: set[st
         tool = policy.tools.find(call.name)
         for leaf in (leaves_of(call.arguments, whole=True) or ()) if tool else ():
             assert tool is not None
-            kinds = type_of((*tool.steers, *tool.acts), leaf.field).split("|")
-            if _has_role(given, tool.name, leaf.field) and forms & {
-                same_form(one, leaf.text) for one in kinds
-            }:
+            kinds = type_of((*tool.steers, *tool.acts), leaf.field)
+            here = {same_form(one, leaf.text) for one in kinds.split("|") if one}
+            here |= set() if kinds else {form for one in SHAPES for form, _, _ in held(one, leaf.text)}
+            if _has_role(given, tool.name, leaf.field) and forms & here:
                 used += 1
                 break
     return used

@@ -1,5 +1,7 @@
 """What a tool gave back, kept so that its fields may vouch, each by what the policy says of it."""
 
+from dataclasses import field
+
 from interlock.model.effects import Effect
 from interlock.model.labels import Integrity, Label
 from interlock.model.records import changed, dataclass
@@ -10,9 +12,37 @@ from interlock.policy.declaration import Policy
 from interlock.policy.provenance import A_CALL, Knowledge, fits
 from interlock.policy.tools.leaves import Leaf, leaves_of
 from interlock.policy.tools.roles import DIRECTORY, OBJECT_PREFIX, OWN
+from interlock.policy.tools.values import same_form
 
 ANY_CALL = ""
 """The arguments of an answer of which nothing is kept, not even to which call it belonged."""
+
+
+class Forms:
+    """Which leaves of an answer are the same value of a type: worked out once, when it is first asked for.
+
+    Holds: two are always equal; what they hold follows from the leaves.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, list[int]]] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Forms)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def of(self, kind: str, leaves: tuple[Leaf, ...], form: str) -> list[int]:
+        """Return the numbers of the leaves that are this value of a type, by its form."""
+        known = self._known.get(kind)
+        if known is None:
+            known = self._known[kind] = {}
+            for number, leaf in enumerate(leaves):
+                known.setdefault(same_form(kind, leaf.text), []).append(number)
+        return known.get(form, [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +55,7 @@ class Returned:
     arguments: str
     leaves: tuple[Leaf, ...]
     lost: bool = False
+    forms: Forms = field(default_factory=Forms)
 
     def is_of(self, arguments: str) -> bool:
         """Say whether it may be the answer to a call with these arguments."""

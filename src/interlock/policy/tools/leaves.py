@@ -9,6 +9,7 @@ from interlock.model.records import dataclass
 MAX_LENGTH = 4_000_000
 MAX_LEAVES = 20_000
 MAX_DEPTH = 32
+ENTRY = "*."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +77,25 @@ def record_of(leaf: Leaf) -> str:
 
 
 def declared_type(fields: tuple[tuple[str, str], ...], leaf: Leaf) -> str:
-    """Return the type that a policy gives to a field, `""` for none; a list's own brackets may be left out."""
+    """Return the type that a policy gives to a field, `""` for none; a list's own brackets may be left out.
+
+    Holds: `*.id` is the field `id` of every entry of a mapping, whatever the entries are called.
+    """
     here = plain_field(leaf.field)
-    return next((kind for name, kind in fields if plain_field(name) == here), "")
+    return next((kind for name, kind in fields if plain_field(name) == here or _in_entry(name, leaf)), "")
+
+
+def _in_entry(name: str, leaf: Leaf) -> bool:
+    if not name.startswith(ENTRY):
+        return False
+    rest = name.removeprefix(ENTRY)
+    # An entry's name may itself hold dots: how deep the leaf lies tells them from the field's.
+    deep = 2 + rest.count(".") + rest.count("[]")
+    return (
+        leaf.field.endswith(f".{rest}")
+        and leaf.pointer.count("/") == deep
+        and not leaf.field.startswith("[]")
+    )
 
 
 def is_field(fields: tuple[str, ...], leaf: Leaf) -> bool:

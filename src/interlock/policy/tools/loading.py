@@ -16,6 +16,7 @@ from interlock.policy.reading import (
 )
 from interlock.policy.tools.roles import (
     EFFECTS,
+    EGRESS,
     TRUSTS,
     TYPES,
     WRITE,
@@ -37,10 +38,14 @@ TOOL_KEYS = (
     "asks",
     "follows",
     "inert",
+    "chooses",
+    "links",
     "output",
     "clearance",
 )
-OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "level")
+OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "makes", "level")
+MADE = ("path", "name")
+"""Types of what a call may say that it made."""
 RANK_KEYS = ("most", "least")
 DELEGATE_KEYS = ("tool", "source", "roles", "with", "effects")
 SHAPED = ("email", "url", "iban", "phone")
@@ -63,7 +68,9 @@ def read_tools(document: Document, base: ToolRoles) -> ToolRoles:
         found[name] = _tool(document, ("tools", name), name)
     _check_follows(document, given or {}, found)
     tools = tuple(found.values())
-    return ToolRoles(tools=tools, delegations=(*base.delegations, *_delegations(document, found)))
+    delegations = _delegations(document, found)
+    _check_circles(document, delegations, base.delegations)
+    return ToolRoles(tools=tools, delegations=(*base.delegations, *delegations))
 
 
 def _tool(document: Document, path: Path, name: str) -> ToolRole:
@@ -99,6 +106,20 @@ def _tool(document: Document, path: Path, name: str) -> ToolRole:
             f"`{name}` does more than make something empty",
             hint="keep `inert` for a `write` that nothing steers",
         )
+    chooses = _names(document, path, "chooses", given)
+    for role in chooses:
+        if role not in dict(steers):
+            raise document.mistake(
+                (*path, "chooses"),
+                f"`{role}` does not steer `{name}`",
+                hint=near(role, [each for each, _ in steers] or [name]),
+            )
+    if chooses and effect != WRITE and not given.get("asks"):
+        raise document.mistake(
+            (*path, "chooses"),
+            f"the agent would choose for `{name}` though no task asks for it",
+            hint="add `asks:` with the words by which a task asks for this call",
+        )
     return ToolRole(
         name=name,
         effect=effect,
@@ -110,9 +131,19 @@ def _tool(document: Document, path: Path, name: str) -> ToolRole:
         asks=_phrases(document, path, "asks", given),
         follows=_names(document, path, "follows", given),
         inert=inert,
+        chooses=chooses,
+        links=_links(document, (*path, "links"), effect, steers) if "links" in given else False,
         output=_output(document, (*path, "output")) if given.get("output") is not None else Output(),
         **({"clearance": level_at(document, path, given, "clearance")} if "clearance" in given else {}),
     )
+
+
+def _links(document: Document, path: Path, effect: str, steers: tuple[tuple[str, str], ...]) -> bool:
+    if effect != EGRESS or "url" not in dict(steers).values():
+        raise document.mistake(
+            path, f"`{path[1]}` opens no links", hint="keep `links` for an `egress` that a `url` steers"
+        )
+    return flag_at(document, path)
 
 
 def _phrases(document: Document, path: Path, key: str, given: dict[str, Tree]) -> tuple[str, ...]:
@@ -169,6 +200,7 @@ def _output(document: Document, path: Path) -> Output:
         fields=_typed(document, (*path, "fields"), given.get("fields")),
         ranks=_ranks(document, (*path, "ranks"), given) if "ranks" in given else (),
         covers=_phrases(document, path, "covers", given),
+        makes=_one_of(document, (*path, "makes"), given["makes"], MADE) if "makes" in given else "",
         **level,
     )
 
@@ -224,14 +256,15 @@ def _delegations(document: Document, tools: dict[str, ToolRole]) -> tuple[Delega
             )
         source = text_at(document, (*path, "source"), _DELEGATE)
         found.append(Delegation(tool=tool, source=source, roles=roles, bound=bound, effects=effects))
-    _check_circles(document, tuple(found))
     return tuple(found)
 
 
 def _check_role(document: Document, path: Path, role: str, source: str, tools: dict[str, ToolRole]) -> None:
     name, _, argument = role.rpartition(".")
     tool = tools.get(name)
-    declared = dict((*tool.steers, *tool.acts)) if tool else {}
+    # Of what is carried the addresses and links in it need a source.
+    carried = dict.fromkeys(tool.carries, "|".join(SHAPED)) if tool else {}
+    declared = {**carried, **dict((*tool.steers, *tool.acts))} if tool else {}
     if argument not in declared:
         known = [f"{each.name}.{key}" for each in tools.values() for key, _ in (*each.steers, *each.acts)]
         raise document.mistake(path, f"no argument `{role}` steers", hint=near(role, known or ["tools"]))
@@ -258,10 +291,12 @@ def _check_bound(
             raise document.mistake(path, f"`{tool.name}` has no argument `{name}`", hint=near(name, known))
 
 
-def _check_circles(document: Document, delegations: tuple[Delegation, ...]) -> None:
+def _check_circles(
+    document: Document, delegations: tuple[Delegation, ...], base: tuple[Delegation, ...]
+) -> None:
     """Refuse sources that choose each other: nothing outside them would vouch for any."""
-    leads = {each.tool: set[str]() for each in delegations}
-    for each in delegations:
+    leads = {each.tool: set[str]() for each in (*base, *delegations)}
+    for each in (*base, *delegations):
         leads[each.tool] |= {role.rpartition(".")[0] for role in each.roles}
     for index, each in enumerate(delegations):
         seen: set[str] = set()

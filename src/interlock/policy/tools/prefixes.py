@@ -9,7 +9,7 @@ from interlock.policy.declaration import Policy
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.named import task_text, word_in_task
 from interlock.policy.tools.roles import DIRECTORY, EGRESS, OWN, READ, ToolRole
-from interlock.policy.tools.selecting import at_leaf, lost_any, typed_leaves
+from interlock.policy.tools.selecting import at_leaf, holding, lost_any, typed_leaves
 from interlock.policy.tools.values import same_form
 
 PREFIX = "prefix-selected"
@@ -31,13 +31,12 @@ def select_by_prefix(policy: Policy, knowledge: Knowledge, value: Value, kind: s
     text = task_text(knowledge)
     if NAME not in kind.split("|") or not text:
         return None
-    for returned in knowledge.returned:
+    whole = [each for each in policy.tools.tools if _lists(each) and not lost_any(policy, knowledge, each)]
+    for returned in knowledge.returned if whole else ():
         tool = policy.tools.find(returned.tool)
-        if tool is None or not _lists(tool) or lost_any(policy, knowledge, tool):
+        if tool is None or all(tool is not each for each in whole):
             continue
-        for leaf, type_ in typed_leaves(tool.output, returned, kind):
-            if type_ != NAME or same_form(NAME, leaf.text) != same_form(NAME, value.text):
-                continue
+        for leaf, _ in holding(tool.output, returned, NAME, value.text):
             for start, end in _beginnings(text, value.text):
                 head = text[start:end].lower()
                 listed = {name for name in _names(policy, knowledge, tool, kind) if _begins(name, head)}

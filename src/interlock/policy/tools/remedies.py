@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from interlock.model.effects import Effect
+from interlock.model.labels import Confidentiality
 from interlock.policy.declaration import Policy
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.leaves import leaves_of
@@ -41,6 +42,21 @@ def delegations(policy: Policy, knowledge: Knowledge, effect: Effect) -> Iterato
             yaml = f'delegate:\n  - {{tool: {source.name}, source: "{said}", roles: [{tool.name}.{role}]}}\n'
             found.append((yaml, f"what `{source.name}` read from `{said}` says so"))
     yield from list(dict.fromkeys(found))[:MOST_DELEGATIONS]
+
+
+def clearances(policy: Policy, effect: Effect) -> Iterator[tuple[str, str]]:
+    """Yield, as YAML with one line of why, that those to whom a call goes may have what it carries."""
+    if effect.carried <= effect.clearance or not effect.steering:
+        return
+    level = effect.carried.name.lower()
+    unknown = [
+        value.text
+        for value in effect.steering
+        if (policy.clearance_of(value.text) or Confidentiality.PUBLIC) < effect.carried
+    ]
+    if all(text.isprintable() and not set('"\\') & set(text) for text in unknown):
+        entries = "".join(f'  - {{name: "{text}", clearance: {level}}}\n' for text in dict.fromkeys(unknown))
+        yield f"parties:\n{entries}", f"those to whom it goes may have what is `{level}`"
 
 
 def _holding(

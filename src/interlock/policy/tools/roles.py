@@ -35,7 +35,8 @@ class Output:
 
     Takes: `trust`, one of `TRUSTS`; `echo`, whether the answer repeats what the call said; `fields`, dotted names of
     leaves (`id_`, `participants[]`) with the type as which they count; `ranks`, fields whose extreme a task may ask
-    for; `covers`, nouns for what it lists, so that a task may ask for all of them; `level`, that of what it answers.
+    for; `covers`, nouns for what it lists, so that a task may ask for all of them; `makes`, the type of what the answer
+    names in quotes as made by the call; `level`, that of what it answers.
     """
 
     trust: str = NONE
@@ -43,6 +44,7 @@ class Output:
     fields: tuple[tuple[str, str], ...] = ()
     ranks: tuple[Rank, ...] = ()
     covers: tuple[str, ...] = ()
+    makes: str = ""
     level: Confidentiality = Confidentiality.PUBLIC
 
 
@@ -53,7 +55,9 @@ class ToolRole:
     Takes: `effect`, one of `EFFECTS`; `internal_without`, arguments that, all empty, make it a `write`; `steers` and
     `acts`, arguments with the types of their values; `carries`, arguments that are data; `parks`, whether the agent can
     go on without its answer; `asks`, phrases by which a task asks for it; `follows`, tools whose released call it only
-    completes; `inert`, whether it makes something empty of the user's own; `clearance`, what may be given to it.
+    completes; `inert`, whether it makes something empty of the user's own; `chooses`, arguments for which the agent may
+    choose among the user's own things; `links`, whether it may open the links of a site that the task names;
+    `clearance`, what may be given to it.
     """
 
     name: str
@@ -66,6 +70,8 @@ class ToolRole:
     asks: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
     inert: bool = False
+    chooses: tuple[str, ...] = ()
+    links: bool = False
     output: Output = field(default_factory=Output)
     clearance: Confidentiality = Confidentiality.PUBLIC
 

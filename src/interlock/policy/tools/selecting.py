@@ -1,6 +1,6 @@
 """A value is a leaf of an answer, and the task means this record of the answer and no other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from interlock.model.effects import Value
 from interlock.model.verdicts import Derivation
@@ -35,16 +35,24 @@ def select(policy: Policy, knowledge: Knowledge, value: Value, kind: str) -> Der
 
 def holding(output: Output, returned: Returned, kind: str, value: str) -> Iterator[tuple[Leaf, str]]:
     """Yield the leaves that hold a value as one of its types: by what is declared, else whatever is the user's own."""
-    for leaf, type_ in typed_leaves(output, returned, kind):
-        form = same_form(type_, value)
-        if form and same_form(type_, leaf.text) == form:
+    same: set[int] = set()
+    types = {type_: form for type_ in kind.split("|") if (form := same_form(type_, value))}
+    for type_, form in types.items():
+        same.update(returned.forms.of(type_, returned.leaves, form))
+    leaves = [returned.leaves[number] for number in sorted(same)]
+    for leaf, type_ in _typed(output, leaves, kind):
+        if type_ in types and same_form(type_, leaf.text) == types[type_]:
             yield leaf, type_
 
 
 def typed_leaves(output: Output, returned: Returned, kind: str) -> Iterator[tuple[Leaf, str]]:
     """Yield the leaves that count as one of some types, each with that type."""
+    yield from _typed(output, returned.leaves, kind)
+
+
+def _typed(output: Output, leaves: Iterable[Leaf], kind: str) -> Iterator[tuple[Leaf, str]]:
     own = output.trust in (OWN, DIRECTORY) and not output.echo
-    for leaf in returned.leaves:
+    for leaf in leaves:
         declared = declared_type(output.fields, leaf)
         for type_ in kind.split("|"):
             if declared == type_ or (own and not declared and leaf.pointer != ""):
