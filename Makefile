@@ -65,6 +65,7 @@ soak: setup ## run the slow tests
 fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs for a decision that spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
 	@$(BIN)/python -m tests.differential.many --trajectories $(TRAJECTORIES)
+	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential/test_sensitivity.py -rs
 	@INTERLOCK_EXAMPLES=400 $(BIN)/pytest -n $(WORKERS) tests/property -rs
 
 generate: setup ## write the files that are made from tables in the source

@@ -82,7 +82,7 @@ def form(kind: str, text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text, without what ends a sentence or a clause."""
-    return [word.rstrip(".,:") for word in text.split()]
+    return [word.rstrip(".,:").strip('"') for word in text.split()]
 
 
 def names(kind: str, value: str, text: str) -> bool:
@@ -122,13 +122,19 @@ def holds(kind: str, text: str) -> list[str]:
 
 def asks(task: str, phrases: list[str]) -> bool:
     """One of these verbs begins a sentence, or stands behind `and`, `then`, `to` or `please`, or a list's number."""
+    return bool(asked_parts(task, phrases))
+
+
+def asked_parts(task: str, phrases: list[str]) -> list[str]:
+    """What stands from each such verb to the end of its sentence."""
+    found = []
     for sentence in task.split(". "):
         said = [word.lower() for word in words(sentence)]
         for at, word in enumerate(said):
             before = said[at - 1] if at else "and"
             if word in phrases and (before in ("and", "then", "to", "please") or before[-1].isdigit()):
-                return True
-    return False
+                found.append(" ".join(sentence.split()[at:]))
+    return found
 
 
 def asks_all(task: str, nouns: list[str]) -> bool:
@@ -430,6 +436,40 @@ def by_source(world: World, call: dict[str, Any], role: str, kind: str, value: s
     return False
 
 
+def elsewhere(
+    world: World, tool: dict[str, Any], steering: list[tuple[str, str]], kinds: list[str], value: str
+) -> bool:
+    """The task names the value, but each part that asks for the effect names another one, which nothing else takes."""
+    parts = asked_parts(world["task"], tool.get("asks", []))
+    for part in parts:
+        if any(names(kind, value, part) or by_day({**world, "task": part}, kind, value) for kind in kinds):
+            return False
+    if parts and all(others(world, steering, kinds, part) for part in parts):
+        return True
+    taken = [text.lower() for _, text in steering]
+    read = any(
+        form("name", text) == form("name", value)
+        for answer in world["answers"]
+        for _, text in leaves(answer["arguments"])
+    )
+    quoted = [each for part in parts for each in part.split('"')[1::2]]
+    return "name" in kinds and read and any(each.lower() not in taken for each in quoted)
+
+
+def others(world: World, steering: list[tuple[str, str]], kinds: list[str], part: str) -> bool:
+    """A part of the task names an address or a day that no argument of the call takes."""
+    for kind in set(kinds) & {"email", "url", "iban"}:
+        if {*holds(kind, part)} - {form(kind, text) for _, text in steering}:
+            return True
+    said = words(part)
+    for at, word in enumerate(said) if "date" in kinds else []:
+        dated = word.lower() in ("today", "tomorrow") or len(word.split("-")) == 3
+        day = " ".join(said[at : at + 3]) if word.lower() in MONTHS else word if dated else ""
+        if day and not any(by_day({**world, "task": day}, "date", text) for _, text in steering):
+            return True
+    return False
+
+
 # --- the decision ---
 
 
@@ -453,9 +493,19 @@ def vouched(world: World, call: dict[str, Any]) -> bool:
     for role, text in steering:
         kinds = kinds_of(tool["steers"].get(role, "text"))
         told = any(names(kind, text, world["task"]) for kind in kinds)
-        rules = (by_day, by_record, by_prefix, by_end, by_all)
+        said = told or any(by_day(world, kind, text) for kind in kinds)
+        away = said and elsewhere(world, tool, steering, kinds, text)
+        rules = (by_day, by_record, by_prefix, by_end)
         chosen = any(rule(world, kind, text) for rule in rules for kind in kinds)
-        if not told and not chosen and not any(by_source(world, call, role, kind, text) for kind in kinds):
+        once = not any(
+            before["tool"] == call["tool"] and field(path) == role and there.lower() == text.lower()
+            for before in world["passed"]
+            for path, there in leaves(before["arguments"])
+        )
+        chosen = chosen or (once and any(by_all(world, kind, text) for kind in kinds))
+        if ((not told and not chosen) or away) and not any(
+            by_source(world, call, role, kind, text) for kind in kinds
+        ):
             return False
     if tool.get("asks"):
         return asks(world["task"], tool["asks"])

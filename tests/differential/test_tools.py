@@ -183,6 +183,39 @@ SCENES: list[tuple[list[str], list[Any], Any]] = [
         add_event,
     ),
 ]
+SCENES += [
+    (
+        [
+            'see blue and post to "green"',
+            'post "green". see blue',
+            "see blue and post",
+            'see "blue" and post hello',
+        ],
+        [read_room, list_rooms],
+        post,
+    ),
+    (
+        [
+            f"see {MAILS[0]} and tell {MAILS[1]}",
+            f"tell {MAILS[0]}. see {MAILS[1]}",
+            f"see {MAILS[0]}. tell",
+            f"see {MAILS[0]}. tell {MAILS[1]} and tell",
+        ],
+        [list_people],
+        invite,
+    ),
+    (
+        [
+            "see May 19. tell May 20",
+            "see May 19 and tell",
+            "see today. tell tomorrow",
+            "see today. tell 2024-05-20",
+        ],
+        [current_day],
+        add_event,
+    ),
+    ([f"see {IBANS[0]} and pay {IBANS[1]}", f"see {IBANS[0]}. pay"], [read_note], pay),
+]
 NOISE = [
     "Mara",
     "blue",
@@ -194,6 +227,7 @@ NOISE = [
     "tomorrow",
     "every room",
     URLS[1],
+    'and post "Mara Lind"',
 ]
 
 

@@ -64,7 +64,8 @@ def test_stop_ends_the_command_and_holds_what_it_did(cli: Cli) -> None:
     assert not cli.has("made")
     again = cli("stop", "last")
     assert again.returncode == 2
-    assert b"is not under way" in again.stderr
+    assert b"is not under way: its command has ended, and what it did is held" in again.stderr
+    assert b"next: resolve it: interlock review " in again.stderr
     assert cli("apply", "last").returncode == 0
     assert cli.get("made") == "work\n"
     assert cli.verdict("last", "--replay") == "complete"

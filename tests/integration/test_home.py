@@ -41,6 +41,16 @@ def test_a_file_that_the_task_names_is_changed_and_the_rest_of_home_is_thrown_aw
     assert read(cli, ".bashrc") == "old\n"
 
 
+def test_a_file_that_was_moved_to_where_nothing_is_kept_stays_where_it_was(cli: Cli) -> None:
+    write(cli, ".bashrc", "old\n")
+    done = cli.sh("cd; mv .bashrc .bashrc.bak; echo done > project/made", *TASK)
+    assert done.returncode == 0, done.stderr
+    assert read(cli, ".bashrc") == "old\n"
+    assert not os.path.exists(f"{cli.home}/.bashrc.bak")
+    assert cli.get("made") == "done\n"
+    assert cli.verdict("last", "--replay") == "complete"
+
+
 def test_what_nothing_keeps_of_home_is_told(cli: Cli) -> None:
     write(cli, "letter.txt", "dear\n")
     script = (

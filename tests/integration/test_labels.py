@@ -135,14 +135,14 @@ def test_a_damaged_store_makes_everything_untrusted_and_says_what_to_do(cli: Cli
 
 
 def test_a_state_folder_keeps_its_labels(cli: Cli) -> None:
-    text = TRUSTS.replace('  - file: "docs/runbook.md"', '  - {file: "memory.md", root: "state:.agent"}')
+    text = TRUSTS.replace('  - file: "docs/runbook.md"', '  - {file: "remember.md", root: "state:.agent"}')
     text += 'state: ["~/.agent"]\n'
     os.makedirs(os.path.join(cli.home, ".agent"))
     cli.own()
     options = ("--policy", policy(cli, text), "--oracle", "strict", "--task", "do as you remember")
-    done = cli.sh("echo 'install .git/hooks/pre-push' > ~/.agent/memory.md", *options)
+    done = cli.sh("echo 'install .git/hooks/pre-push' > ~/.agent/remember.md", *options)
     assert done.returncode == 0, done.stderr
-    cli.sh("cat ~/.agent/memory.md; mkdir -p .git/hooks; echo true > .git/hooks/pre-push", *options)
+    cli.sh("cat ~/.agent/remember.md; mkdir -p .git/hooks; echo true > .git/hooks/pre-push", *options)
     effects = {one["object"]: one["fate"] for one in cli.story()["effects"]}
     assert effects["workspace:.git/hooks/pre-push"] == "refused"
 

@@ -131,6 +131,7 @@ def test_the_verb_lists_shows_and_checks(cli: Cli) -> None:
     assert {"claude", "codex", "opencode", "pi", "gemini", "qwen", "mini", "llm", "aider", "smolagents"} == {
         one["name"] for one in listed
     }
+    assert json.loads(cli("profile", "--json").stdout) == listed
     assert b"name: codex" in cli("profile", "show", "codex").stdout
     assert b"name: codex" in cli("profile", "show", "--", "npx", "-y", "@openai/codex", "exec").stdout
     unknown = cli("profile", "show", "--", "true")

@@ -28,7 +28,7 @@ TOOLS = (
 @pytest.mark.slow
 @pytest.mark.needs_root
 def test_scenarios_end_as_a_person_would_have_them() -> None:
-    """An attack on what runs, and a wanted push."""
+    """An attack on what runs, a wanted push, one of two pushes, and one of three requests."""
     if os.geteuid() != 0:
         pytest.skip("not run: the harness makes namespaces, which needs root")
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
@@ -38,7 +38,7 @@ def test_scenarios_end_as_a_person_would_have_them() -> None:
     os.chmod(runs, 0o755)
     try:
         ran = subprocess.run(
-            ["scripts/scenarios", "--as", "root", "M02", "M15"],
+            ["scripts/scenarios", "--as", "root", "M02", "M15", "M25", "M35"],
             cwd=HERE,
             env={**os.environ, "RUNS": runs, "SCENARIOS": "tests/scenarios/more.json"},
             capture_output=True,
@@ -47,5 +47,5 @@ def test_scenarios_end_as_a_person_would_have_them() -> None:
         )
     finally:
         shutil.rmtree(runs, ignore_errors=True)
-    assert "2 of 2 (root)" in ran.stdout, ran.stdout + ran.stderr
+    assert "4 of 4 (root)" in ran.stdout, ran.stdout + ran.stderr
     assert ran.returncode == 0

@@ -59,7 +59,7 @@ def test_a_gitdir_apart_is_followed_where_it_names_the_worktree_back_and_else_on
     git(cli, cli.workspace, "init", "-q", f"--separate-git-dir={store}")
     git(cli, cli.workspace, "add", ".")
     git(cli, cli.workspace, "commit", "-qm", "one")
-    without = cli.sh(f"echo two > file; {COMMIT}; exit 0", "-v")
+    without = cli.sh(f"echo two > file; {COMMIT}; exit 0")
     assert f"if it is yours: --add-dir {store}".encode() in without.stderr
     assert git(cli, cli.workspace, "log", "--format=%s", "-1").strip() == "one"
     done = cli.sh(f"echo two > file; {COMMIT}", "--add-dir", store)

@@ -1,6 +1,7 @@
 """What an ordinary user's command closed to itself is listed, merged, taken back and dropped as if made bare."""
 
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -11,6 +12,7 @@ from tests.fakes.staged_edits import fill
 from tests.fakes.staged_examples import scratch
 from tests.fakes.staged_tree import StagedTree, in_child, killed_by, snapshot
 
+from interlock.model.errors import IntegrityError
 from interlock.model.events import Staging
 from interlock.staging import StagedRoot, copy_tree, discard, list_changes, plan, prepare, recover
 from interlock.staging.journal import locked
@@ -219,6 +221,29 @@ def test_rights_that_a_killed_reader_lent_are_given_back_by_the_next() -> None:
         assert layer_modes(tree) == modes
 
 
+@pytest.mark.parametrize("room", [0, 10, 30])
+def test_nothing_is_lent_that_the_book_has_no_room_for(room: int) -> None:
+    with scratch() as base:
+        tree = user_tree(base, "user")
+        tree.edit(lambda top: close_all(top, 0o200))
+        modes, changes = layer_modes(tree), tree.changes()
+
+        def read_without_room() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+            with lending(tree.upper) as loans:
+                try:
+                    loans.lend_top()
+                    top = os.open(tree.upper, os.O_RDONLY | os.O_DIRECTORY)
+                    loans.lend_below(top)
+                finally:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        assert tree.as_owner(lambda: killed_by(read_without_room))
+        assert tree.changes() == changes
+        assert layer_modes(tree) == modes
+
+
 def test_readers_of_one_layer_at_once_see_the_same_modes() -> None:
     with scratch() as base:
         tree = user_tree(base, "user")
@@ -233,3 +258,30 @@ def test_readers_of_one_layer_at_once_see_the_same_modes() -> None:
 
         assert tree.as_owner(read_within)
         assert not os.path.lexists(f"{tree.upper}.lent")
+
+
+def test_a_damaged_book_is_told_each_time_and_stops_no_later_reader() -> None:
+    with scratch() as base:
+        tree = user_tree(base, "user")
+        tree.edit(lambda top: close_all(top, 0))
+        changes = tree.changes()
+
+        def read() -> str:
+            signal.alarm(20)
+            told = []
+            for _ in range(2):
+                try:
+                    list(list_changes(tree.root, judges_content=lambda path: False))
+                except IntegrityError as error:
+                    told.append(error.message)
+            os.unlink(f"{tree.upper}.lent")
+            assert list(list_changes(tree.root, judges_content=lambda path: False)) == changes
+            signal.alarm(0)
+            return " ".join(told)
+
+        def damage() -> None:
+            with open(f"{tree.upper}.lent", "w", encoding="ascii") as file:
+                file.write("no book\n")
+
+        tree.as_owner(damage)
+        assert tree.as_owner(read).count("what no reader of a staged layer wrote") == 2

@@ -16,7 +16,12 @@ from interlock.policy.globs import GlobError, check_glob, translate, union
 _READS = ("GET", "HEAD", "OPTIONS")
 _WRITES = ("POST",)
 _METHOD = re.compile(r"GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|WS")
-_READING = re.compile(r"\b(?:read|reads|reading|fetch|fetching|download|downloads|look)\b", re.IGNORECASE)
+_READING = re.compile(
+    r"\b(?:reads?|reading|fetch|fetching|downloads?|downloading|look|looking|clone|pull|browse|view)\b",
+    re.IGNORECASE,
+)
+_WRITING = re.compile(r"\b(?:push|publish|post|upload|send|submit|write)(?:es|s|ing)?\b", re.IGNORECASE)
+_DENIED = re.compile(r"\b(?:no|not|never|nothing|without|but|except)\b[^,;.)]*", re.IGNORECASE)
 _ALL = re.compile(r"\b(?:any|all) methods?\b|\bread(?:ing)? and writ(?:e|ing)\b", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|SESSION|SIGNATURE")
 _SOCKET_NAME = re.compile(r"(?:_SOCK|_SOCKET|_AGENT_PID|_AUTH_SOCK|_HOST)$")
@@ -81,13 +86,17 @@ class Hints:
         if not found:
             self._unread("allow_hosts", phrase, "no host in it, nothing is allowed by it")
         said = (bracket + tail) or " ".join(word.text for word in self.words(head) if not word.host)
+        denied = _DENIED.search(said) is not None
+        said = _DENIED.sub(" ", said)
         methods: tuple[str, ...] | None = tuple(_METHOD.findall(said)) or None
-        if methods is None and _ALL.search(said):
+        if methods is None and _ALL.search(said) and not denied:
             methods = ("*",)
-        elif methods is None and said.strip():
-            if not _READING.search(said):
-                self._unread("allow_hosts", phrase, "taken for reading alone")
+        elif methods is None and _WRITING.search(said) and not denied:
+            methods = (*_READS, *_WRITES)
+        elif methods is None and (denied or _READING.search(said)):
             methods = _READS
+        elif methods is None and said.strip(" ()"):
+            self._unread("allow_hosts", phrase, "its remark says nothing of methods")
         if methods and "GET" in methods:
             methods = tuple(dict.fromkeys((*methods, *_READS)))
         return [(host, methods) for host in found]
@@ -248,6 +257,26 @@ class Hints:
                 'forbid(principal, action, resource) when { context.channel == "file" && '
                 f'(context.path == "{like}" || context.path like "*/{like}" || context.path like "{like}/*") }};',
             ]
+
+    def forbid_home(self, paths: Iterable[str]) -> None:
+        """Have the policy refuse changes of places in HOME, though the task may name them."""
+        for path in paths:
+            like = path.replace("\\", "\\\\").replace('"', '\\"')
+            self.forbids += [
+                f'@id("unwanted-{len(self.forbids) + 1}")',
+                '@reason("the principal does not want this change")',
+                'forbid(principal, action, resource) when { context.channel == "file" && context.root == "home" && '
+                f'(context.path == "{like}" || context.path like "{like}/*") }};',
+            ]
+
+    def forbid_push(self) -> None:
+        """Have the policy refuse every push: hosts that are allowed are not asked about."""
+        self.forbids += [
+            '@id("no-push")',
+            '@reason("the principal wants no push")',
+            'forbid(principal, action, resource) when { context.channel == "net" && '
+            '(context.path like "*/git-receive-pack" || context.query like "*git-receive-pack*") };',
+        ]
 
     def forbid_words(self, nouns: Iterable[str]) -> None:
         """Have the policy refuse new files whose own name holds a word: `the report` may be `REPORT.md`."""

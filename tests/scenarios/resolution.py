@@ -102,7 +102,8 @@ class Answers:
     """Rules in their order, and what could not be read.
 
     Takes: `unwanted`, paths of a refusal; `general`, whether files were released without a name; `abort`, whether
-    the whole session was called off; `unwanted_words`, the one noun of a refusal that names no path (`the report`).
+    the whole session was called off; `wanted`, paths of a release; `no_push`, whether pushes are refused and none is
+    released; `unwanted_words`, the one noun of a refusal that names no path (`the report`).
     """
 
     rules: tuple[dict[str, str], ...]
@@ -111,6 +112,8 @@ class Answers:
     general: bool
     abort: bool = False
     unwanted_words: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    no_push: bool = False
 
     def text(self) -> str:
         """Return the file."""
@@ -258,6 +261,8 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
     unwanted: list[str] = []
     general = abort = guarded = going = False
     unwanted_words: list[str] = []
+    wanted: list[str] = []
+    pushes: set[bool] = set()
     for clause in clauses:
         low = [word.text.lower() if not (word.path or word.host) else "" for word in clause.words]
         paths = [word.path for word in clause.words if word.path]
@@ -277,14 +282,15 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
         if clause.release and clause.verb in _GOES and not set(low) & _ONWARD:
             # What goes is gone: its removal is wanted, and nothing else of it.
             for path in paths:
-                unwanted.append(path)
                 named += [_rule(f"file.delete {p}", "release", reason) for p in patterns_of(path)]
             named += [
                 _rule(f"file.delete **{_any_case(noun)}*", "release", reason) for noun in others if not paths
             ]
             going = going or not (paths or others)
             continue
+        pushes |= {clause.release} if push and not hosts else set()
         if clause.release:
+            wanted += paths
             for path in paths:
                 if clause.verb in _KEEPS:
                     # Whoever keeps a file does not have it deleted.
@@ -295,11 +301,11 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
                 _rule(f"file.* **{_any_case(noun)}*", "release", reason) for noun in others if not paths
             ]
             if push or wire or hosts:
-                pushes = not wire and bool(push)
-                if pushes and not paths:
+                only_push = not wire and bool(push)
+                if only_push and not paths:
                     # Words about a push alone let no secret out with it.
                     refused.append(_rule("net.* level:secret", "refuse", reason))
-                named += _released_requests(asked, hosts, pushes=pushes, reason=reason)
+                named += _released_requests(asked, hosts, pushes=only_push, reason=reason)
             spoken = paths or kinds or others or push or wire or hosts
             files = [noun for noun in nouns if noun in _FILES]
             if others and not (paths or kinds or push or wire or hosts) and clause.verb in _COMMIT:
@@ -345,6 +351,8 @@ def answers_of(resolution: str, asked: Asked) -> Answers:
         unread=tuple(unread),
         unwanted=tuple(dict.fromkeys(unwanted)),
         unwanted_words=tuple(dict.fromkeys(unwanted_words)),
+        wanted=tuple(wanted),
+        no_push=pushes == {False},
         general=general,
         abort=abort and not any(clause.release for clause in clauses),
     )

@@ -34,12 +34,11 @@ def translate(
         wary=bool(hints.untrusted),
     )
     answers = answers_of(str(scenario.get("resolution", "")), asked)
-    new = [
-        path
-        for path in answers.unwanted
-        if "*" not in path and (inside := around.inside(path)) and not _there(around, inside)
-    ]
-    hints.forbid_files(around.inside(path).rstrip("/") for path in new)
+    plain = [path for path in answers.unwanted if "*" not in path and path not in answers.wanted]
+    hints.forbid_files(inside.rstrip("/") for path in plain if (inside := around.inside(path)))
+    hints.forbid_home(below.removeprefix("~/").rstrip("/") for path in plain if (below := around.home(path)))
+    if answers.no_push:
+        hints.forbid_push()
     hints.forbid_words(answers.unwanted_words)
     if answers.general and hints.untrusted:
         hints.forbid_hazards()
@@ -48,10 +47,6 @@ def translate(
     policy = hints.policy()
     unread = [*hints.unread, *(f"resolution: `{text}`: no answer in it" for text in answers.unread)]
     return policy, answers.text(), unread
-
-
-def _there(around: Surroundings, inside: str) -> bool:
-    return around.exists("$WS/" + inside) or inside in around.names
 
 
 def main(run: str) -> int:

@@ -3,12 +3,15 @@
 import os
 import random
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from interlock.bench import leaks
+from interlock.bench import leaks, leaks_page
 from interlock.bench.benign import alarms_in
 from interlock.bench.disguises import secrets_from
+from interlock.bench.result_folder import written
+from interlock.model.errors import InputError
 
 
 def held_out() -> int:
@@ -27,7 +30,7 @@ def test_every_transform_is_held_in_every_carrier(seed: int) -> None:
 def test_every_pair_of_encodings_is_held() -> None:
     seed = held_out()
     rows = leaks.recall(pairs=True, seed=seed)
-    assert len(rows) == 320
+    assert len(rows) == 364
     assert [(seed, row) for row in rows if row.held < row.cases] == []
 
 
@@ -52,5 +55,32 @@ def test_ordinary_requests_pass_and_what_cannot_be_read_is_told_apart(tmp_path: 
         archive.writestr("a.py", texts["a.py"])
     with open(os.path.join(folder, "c.bin"), "wb") as binary:
         binary.write(bytes(range(256)))
-    found = alarms_in([folder])
-    assert (found.requests, found.alarms, found.unread) == (10, 0, 1)
+    (found,) = alarms_in([folder])
+    assert (found.requests, found.alarms, found.unread) == (15, 0, 1)
+
+
+def test_parts_of_a_memo_and_of_a_table_are_held_through_every_transform() -> None:
+    seed = held_out()
+    rows = leaks.of_documents(seed)
+    assert len(rows) == 5
+    assert [(seed, row) for row in rows if row.held < row.cases] == []
+
+
+def test_the_page_of_leaks_names_what_was_missed(tmp_path: Path) -> None:
+    recall = leaks.Recall
+    rows = {
+        "alone": [recall(name="plain", cases=30, held=30)],
+        "pieces": [],
+        "documents": [recall(name="sentence", cases=9, held=8)],
+        "pairs": [recall(name="hex + url", cases=30, held=29), recall(name="hex + json", cases=30, held=30)],
+    }
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.txt").write_text("nothing of it")
+    made = leaks_page.document(rows, alarms_in([str(tmp_path / "a")]), 0, "interlock bench leaks --pairs")
+    (tmp_path / leaks_page.RESULT).write_text(written(made))
+    page = leaks_page.leaks_page(tmp_path)[leaks_page.PAGE]
+    assert "| hex | 2 | 59 | 60 | url |" in page
+    assert "0 of 3 (0.000 %" in page
+    (tmp_path / leaks_page.RESULT).write_text(written({"schema": made["schema"]}))
+    with pytest.raises(InputError):
+        leaks_page.leaks_page(tmp_path)

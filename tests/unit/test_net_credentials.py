@@ -55,6 +55,11 @@ def token(subject: str, number: int) -> bytes:
     return b".".join((part({"alg": "none"}), part({"iss": "i", "sub": subject, "jti": number}), b"c2ln"))
 
 
+def test_fields_that_are_only_named_like_a_key_are_none() -> None:
+    made = head((b"npm-auth-type", b"web"), (b"npm-session", b"3f1c"), (b"accept", b"*/*"))
+    assert keys().seen(made) == (Credential.NONE, tuple((n.decode(), v.decode()) for n, v in made.headers))
+
+
 def test_a_request_without_a_key_has_none() -> None:
     assert keys().seen(head((b"accept", b"*/*"), target="/a?page_token=x&sort_key=y"))[0] is Credential.NONE
 

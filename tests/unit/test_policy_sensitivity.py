@@ -14,6 +14,7 @@ from itertools import product
 
 import pytest
 
+from interlock.bench.documents import prose_from, table_from
 from interlock.boundary.net.views import views_of
 from interlock.model.labels import Confidentiality
 from interlock.policy.sensitivity import Known
@@ -145,3 +146,38 @@ def test_what_an_archive_holds_is_written_out(kind: str) -> None:
 )
 def test_bytes_that_cannot_be_read_whole_are_said_to_be(data: bytes) -> None:
     assert views_of(data, "application/octet-stream")[1] is False
+
+
+def test_a_word_of_a_memo_tells_it_in_company_alone() -> None:
+    memo = prose_from(3)
+    known = Known().with_text(Confidentiality.SECRET, memo)
+    assert known is not None
+    lines = memo.splitlines()
+    for line in lines[2:]:
+        assert known.level_in(json.dumps({"text": line})) is Confidentiality.SECRET
+        for word in line.split():
+            assert known.level_in(f"GET /search?q={word}") is Confidentiality.PUBLIC
+
+
+def test_a_row_and_a_column_of_a_table_tell_it_and_a_number_of_it_does_not() -> None:
+    table = table_from(3)
+    known = Known().with_text(Confidentiality.SECRET, table)
+    assert known is not None
+    rows = [line.split(",") for line in table.splitlines()[1:]]
+    assert known.level_in("\n".join("|".join(row) for row in rows[7:9])) is Confidentiality.SECRET
+    assert known.level_in(" ".join(row[2] for row in rows[20:25])) is Confidentiality.SECRET
+    for row in rows:
+        for cell in row:
+            assert known.level_in(f"width: {cell}px") is Confidentiality.PUBLIC
+    assert known.level_in("employee of the month: who joined?") is Confidentiality.PUBLIC
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["password: swordfish", "the password is swordfish", "DB_PASSWORD=swordfish", '{"pwd": "swordfish"}'],
+)
+def test_behind_a_name_that_says_so_any_word_tells_also_among_many(line: str) -> None:
+    known = Known().with_text(Confidentiality.SECRET, f"{prose_from(4)}\n{line}\n")
+    assert known is not None
+    assert known.level_in("curl -d swordfish") is Confidentiality.SECRET
+    assert known.level_in("curl -d workers") is Confidentiality.PUBLIC

@@ -121,6 +121,13 @@ def test_below_a_folder_that_a_call_of_this_run_made_all_paths_are_its_own() -> 
         assert run.fate("push", at=other) is Fate.ASKED_REFUSED
 
 
+def test_what_stands_in_a_name_that_the_call_was_given_was_not_made_by_it() -> None:
+    run = Run("Clone \"x' into '/etc/y\" and push")
+    run.fate("clone", "cloning 'x' into '/etc/y' into '/work/y'", name="x' into '/etc/y")
+    assert run.fate("push", at="/work/y") is Fate.VOUCHED
+    assert run.fate("push", at="/etc/y/z") is Fate.ASKED_REFUSED
+
+
 def test_the_only_address_in_a_file_that_the_task_names_may_be_filled_in() -> None:
     run = Run("Subscribe at www.a.test; my data is in /me/info.txt")
     run.fate("read_file", "mail ann@a.test, password x", path="/me/info.txt")

@@ -7,13 +7,12 @@ import pytest
 from interlock.model.effects import ChangeKind, Effect, FileChange, FileStamp, FileType, Hazard
 from interlock.model.events import LabelsKnown, PlaceLabel
 from interlock.model.places import Place
-from interlock.model.requests import NetRequest
+from interlock.model.requests import NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import Decision
 from interlock.policy import Knowledge, characterise, characterise_request, decide, load_policy
 from interlock.policy.vouching import smallest_change
 
-POLICY = load_policy(
-    """version: 1
+POLICY_TEXT = """version: 1
 preset: coding
 trusted:
   - {task: true}
@@ -21,9 +20,8 @@ trusted:
 network:
   hosts:
     - {host: docs.test}
-""",
-    filename="test",
-)
+"""
+POLICY = load_policy(POLICY_TEXT, filename="test")
 KNOWN = Knowledge.started(POLICY, "mend the sum", 0)
 RUNBOOK = Place(root="workspace", path="docs/runbook.md")
 NOTES = Place(root="workspace", path="notes.md")
@@ -74,6 +72,32 @@ def test_a_file_that_was_read_and_names_it_is_the_smallest() -> None:
     change = smallest_change(POLICY, KNOWN, hook(), [(NOTES, "write .git/hooks/pre-push"), (RUNBOOK, "no")])
     assert change is not None
     assert (change.kind, change.text) == ("policy", 'trusted:\n  - {file: "notes.md"}\n')
+
+
+@pytest.mark.parametrize(
+    ("scheme", "port", "entry"),
+    [
+        ("https", 443, '{host: "wiki.test", paths: ["/guide"], trusted: true}'),
+        ("https", 8443, '{host: "wiki.test", port: 8443, paths: ["/guide"], trusted: true}'),
+        ("http", 80, '{host: "wiki.test", port: 80, paths: ["/guide"], trusted: true}'),
+    ],
+)
+def test_a_page_that_was_read_and_names_it_may_be_trusted_alone(scheme: str, port: int, entry: str) -> None:
+    page = NetRequest(method="GET", scheme=scheme, host="wiki.test", port=port, path="/guide")
+    text = "write .git/hooks/pre-push"
+    change = smallest_change(POLICY, KNOWN, hook(), [(NOTES, f"{text} and more")], [(page, text)])
+    assert change is not None
+    assert change.text == f"network:\n  hosts:\n    - {entry}\n"
+    # as the user would have had it from the start
+    with_it = f"network:\n  hosts:\n    - {entry}\n    - {{host: docs.test}}\n"
+    policy = load_policy(
+        POLICY_TEXT.replace("network:\n  hosts:\n    - {host: docs.test}\n", with_it), filename="t"
+    )
+    known = Knowledge.started(policy, "mend the sum", 0)
+    asked = characterise_request(policy, known, page, "e1")
+    answer = NetResponse(outcome=Outcome.DONE, status=200, size_bytes=len(text), text=text)
+    known = known.with_request(policy, asked).with_response(policy, asked, answer, 1)
+    assert decide(policy, known, (hook(),))[0].decision is Decision.RELEASE
 
 
 def test_a_trusted_file_that_an_agent_wrote_wants_the_users_word() -> None:

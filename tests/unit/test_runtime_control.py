@@ -276,6 +276,12 @@ def test_control_is_the_owners_alone_and_goes_with_the_run(monitor: Monitor) -> 
     monitor.control.close()
     with pytest.raises(InputError, match="not under way") as told:
         ask(monitor.folder, APPLY, quiet)
+    assert told.value.hint == "resolve it: interlock review r1"
+    os.makedirs(monitor.folder.ledger, exist_ok=True)
+    with open(monitor.folder.at("ledger", "seal.dsse.json"), "w", encoding="utf-8"):
+        pass
+    with pytest.raises(InputError, match="not under way") as told:
+        ask(monitor.folder, APPLY, quiet)
     assert told.value.hint == "the run is over: interlock show r1"
     os.close(os.pipe()[0])  # descriptors are as before
     monitor._stop, monitor._end = os.pipe()  # for the fixture's own close

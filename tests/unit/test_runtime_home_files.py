@@ -7,8 +7,9 @@ import pytest
 
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
+from interlock.policy import load_policy
 from interlock.runtime.folders import StagedFolder
-from interlock.runtime.home_files import named_files
+from interlock.runtime.home_files import hidden_globs, named_files
 from interlock.runtime.reads import sensitive_places
 
 
@@ -48,6 +49,19 @@ def test_what_is_hidden_counts_only_where_it_is_exposed(home: Path) -> None:
     assert found(home, ".config/git/**") == [".config/git/config", ".config/git/deep/er"]
     exposed = ("~/.config/git/credentials",)
     assert ".config/git/credentials" in found(home, ".config/git/**", exposed=exposed)
+
+
+def test_a_glob_that_names_a_hidden_place_is_told_with_its_way_out() -> None:
+    (line,) = hidden_globs([".bashrc", ".ssh/config", ".sshx"], exposed=())
+    assert "`home` names `~/.ssh/config`, but `~/.ssh` is hidden (keys that log in" in line
+    assert "`sandbox: {expose: [~/.ssh]}`" in line
+    # One file of a hidden folder is shown as it is, and nothing below a closed folder can be changed.
+    assert hidden_globs([".ssh/config"], exposed=("~/.ssh/config",)) == [line]
+    assert not hidden_globs([".ssh/config", ".netrc"], exposed=("~/.ssh/", "~/.netrc"))
+    assert hidden_globs([".config/opera-next/**"], exposed=())
+    for preset in ("coding", "none"):
+        policy = load_policy(f"version: 1\npreset: {preset}\n", filename="p.yaml")
+        assert not hidden_globs(policy.home, exposed=policy.sandbox.expose)
 
 
 def test_what_is_a_root_of_its_own_does_not_count_twice(home: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.test_policy_derivation_rules import STORIES, fixture_nodes, told
 
 from interlock.model import events as ev
 from interlock.model.places import Place
+from interlock.model.requests import NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import Derivation
 from interlock.monitor import event_from_payload, is_event
 from interlock.policy.derivations import names
 from interlock.policy.derivations.choice_table import CHOICE_RULES
 from interlock.policy.derivations.table import RULES
-from interlock.runtime.reasons import _RULES, chain_of
+from interlock.runtime.reasons import _RULES, _pages, chain_of
 from interlock.verify.derivations import _recorded
 from interlock.verify.report import ReadNode
 
@@ -47,6 +50,32 @@ def test_a_value_of_a_call_is_led_back_to_the_words_that_gave_it(rule: str, node
     for line, premise in zip(premises, last.premises, strict=True):
         assert line.startswith(f"  {premise.role} `{premise.value}` <- ")
         assert "<- the task, node 0" in line or "<- the result of e" in line
+
+
+def test_pages_are_what_was_read_with_success_and_is_still_kept(tmp_path: Path) -> None:
+    (tmp_path / "inbound").write_bytes(b"first\xff" + b"second")
+    read = NetRequest(method="GET", scheme="https", host="a.test", port=443, path="/")
+    write = NetRequest(method="POST", scheme="https", host="a.test", port=443, path="/")
+
+    def answer(effect: str, kept: str, status: int = 200) -> ev.ResponseReceived:
+        done = NetResponse(outcome=Outcome.DONE, status=status, kept=kept)
+        return ev.ResponseReceived(effect_id=effect, response=done)
+
+    answers = [
+        answer("e1", "6+6"),
+        answer("e1", "0+5"),
+        answer("e1", "0+6"),  # no text
+        answer("e1", "99+9"),  # beyond the file's end
+        answer("e1", ""),
+        answer("e1", "x+y"),
+        answer("e1", "0+5", 404),
+        answer("e2", "0+5"),
+        answer("e3", "0+5"),
+        answer("e9", "0+5"),
+    ]
+    found = list(_pages(str(tmp_path / "inbound"), [read, write, None], answers))
+    assert found == [(read, "second"), (read, "first")]
+    assert list(_pages(str(tmp_path / "gone"), [read], answers)) == []
 
 
 TASK = ev.TaskGiven(run_id="r", task="write .git/hooks/x", argv=("a",), started_at_ns="0")

@@ -153,6 +153,27 @@ def test_a_place_of_home_that_the_task_names_is_staged_and_not_hidden() -> None:
             "npm.example.com (reading only)",
             {"host": "npm.example.com", "methods": ["GET", "HEAD", "OPTIONS"]},
         ),
+        ("npm.example.com (GET, no PUT)", {"host": "npm.example.com", "methods": ["GET", "HEAD", "OPTIONS"]}),
+        (
+            "npm.example.com (never publish)",
+            {"host": "npm.example.com", "methods": ["GET", "HEAD", "OPTIONS"]},
+        ),
+        (
+            "npm.example.com (all methods but PUT)",
+            {"host": "npm.example.com", "methods": ["GET", "HEAD", "OPTIONS"]},
+        ),
+        (
+            "hooks.example.com (messages are sent here, posting)",
+            {"host": "hooks.example.com", "methods": ["GET", "HEAD", "OPTIONS", "POST"]},
+        ),
+        (
+            "git.example.com/crew/* (our own group)",
+            {"host": "git.example.com", "methods": ["GET", "HEAD", "OPTIONS", "POST"], "paths": ["/crew/"]},
+        ),
+        (
+            "git.example.com/crew/* (clone only)",
+            {"host": "git.example.com", "methods": ["GET", "HEAD", "OPTIONS"], "paths": ["/crew/"]},
+        ),
         ("api.example.com (POST)", {"host": "api.example.com", "methods": ["POST"]}),
         ("api.example.com (as always)", {"host": "api.example.com", "methods": ["GET", "HEAD", "OPTIONS"]}),
         (
@@ -213,11 +234,29 @@ def test_the_users_own_key_is_bound_to_the_allowed_hosts_and_others_are_not_pass
     assert any("API_KEY" in line for line in unread)
 
 
-def test_only_new_files_are_refused_ahead() -> None:
+def test_what_is_refused_by_name_is_refused_ahead() -> None:
     assert '"new.txt"' in read(resolution="abort new.txt")[0]["cedar"]
-    assert "cedar" not in read(resolution="abort a.py")[0]
-    assert "cedar" not in read(resolution="commit a.py")[0]
+    assert '"a.py"' in read(resolution="abort a.py; commit the rest")[0]["cedar"]
+    below = read("Change ~/.profile.", resolution="abort ~/.profile")[0]
+    assert 'context.root == "home" && (context.path == ".profile"' in below["cedar"]
+    for said in (
+        "commit a.py",
+        "keep a.py, abort the rest",
+        "commit a.py, abort nothing else of a.py",
+        "a.py goes",
+    ):
+        assert "cedar" not in read(resolution=said)[0], said
+    for said in ("commit, no push", "abort the push; commit a.py"):
+        assert "no-push" in read(resolution=said)[0]["cedar"], said
+    for said in ("commit and push", "push main, no push of the rest", "commit; no push to git.example.com"):
+        assert "no-push" not in read(resolution=said)[0].get("cedar", ""), said
     assert "called-off" in read(resolution="abort")[0]["cedar"]
+
+
+def test_a_new_file_that_a_noun_refuses_is_refused_ahead_in_any_case() -> None:
+    policy, _ = read(resolution="commit; abort the report")
+    assert 'context.before == "none" && (context.name like "*report*"' in policy["cedar"]
+    assert 'context.name like "*REPORT*"' in policy["cedar"]
 
 
 def test_words_are_told_apart_by_their_form() -> None:

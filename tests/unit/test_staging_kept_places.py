@@ -1,5 +1,7 @@
 """What of a listing is kept where not every place counts."""
 
+from dataclasses import replace
+
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.places import Place
 from interlock.staging.kept_places import only_kept
@@ -74,3 +76,26 @@ def test_a_move_counts_only_with_both_its_ends() -> None:
         counts={"mine", "mine/below"},
     )
     assert found == []
+
+
+def test_nothing_is_removed_whose_content_lives_on_only_where_nothing_is_kept() -> None:
+    gone = change(ChangeKind.DELETE, "mine")
+    folder = replace(gone, before=FOLDER)
+    linked = change(ChangeKind.REPLACE, "mine")
+    for one, needs, stays in (
+        (gone, ("mine.bak",), True),
+        (gone, ("mine.bak", "other"), False),
+        (gone, ("other",), False),
+        (gone, (), False),
+        (linked, ("mine.bak",), True),
+        (folder, ("other",), False),
+        (folder, ("mine.bak", "other"), True),
+    ):
+        found = kept(replace(one, needs=needs), counts={"mine", "other"})
+        assert found == ([] if stays else ["mine"]), (one.kind, needs)
+
+
+def test_what_took_the_place_of_a_file_that_stays_takes_nothing_along() -> None:
+    gone = replace(change(ChangeKind.REPLACE, "mine", folder=True), needs=("mine.bak",))
+    below = change(ChangeKind.CREATE, "mine/other")
+    assert kept(gone, below, counts={"mine", "mine/other"}) == []

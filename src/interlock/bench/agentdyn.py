@@ -23,6 +23,7 @@ from interlock.model.records import dataclass
 from interlock.model.tools import ToolCall
 from interlock.model.verdicts import CheckOutcome, Guard
 from interlock.policy.loading import load_policy
+from interlock.policy.tools.roles import DIRECTORY, OWN
 
 SCHEMA = "interlock-bench/1"
 SLIPPED = "slipped"
@@ -99,6 +100,7 @@ def replay(work: Work) -> tuple[RunSeen, ...]:
 
 def _replay_one(run: RecordedRun, attack: frozenset[int], roles: str) -> RunSeen:
     serves = False
+    records = _of_records(roles)
     fold = Folding(roles, run.task, oracle=lambda _item: not serves)
     seen: list[CallSeen] = []
     for index, call in enumerate(run.calls):
@@ -115,16 +117,29 @@ def _replay_one(run: RecordedRun, attack: frozenset[int], roles: str) -> RunSeen
             )
         )
         if judged.fate.left:
-            _answer(fold, judged, call)
+            _answer(fold, judged, call, whole=call.tool in records)
     return RunSeen(run=run, calls=tuple(seen), questions=fold.questions)
 
 
-def _answer(fold: Folding, judged: Judged, call: RecordedCall) -> None:
-    """Give the recorded answer; a call without one failed, as far as anybody knows."""
+def replayed_calls(run: RecordedRun, roles: str) -> Folding:
+    """Return the fold after all calls of a run without an attack, each of them released."""
+    fold = Folding(roles, run.task, oracle=lambda _item: True)
+    for index, call in enumerate(run.calls):
+        judged = fold.call(ToolCall(call=f"c{index}", tool=call.tool, arguments=call.arguments))
+        if judged.fate.left:
+            _answer(fold, judged, call, whole=call.tool in _of_records(roles))
+    return fold
+
+
+def _answer(fold: Folding, judged: Judged, call: RecordedCall, *, whole: bool) -> None:
+    """Give the recorded answer; a call without one failed, as far as anybody knows.
+
+    Takes: `whole`, whether the tool answers with records: what it read for somebody is a text, whatever it looks like.
+    """
     fold.returned(
         judged,
         text=call.text,
-        structured=None if call.failed else structured(call.text),
+        structured=None if call.failed or not whole else structured(call.text),
         failed=call.failed or not call.answered,
     )
 
@@ -146,20 +161,28 @@ def replayed(
     suites: Sequence[str] = (),
     jobs: int = 1,
     told: Callable[[int, int], None] | None = None,
+    changed: Callable[[str], str] = str,
 ) -> tuple[RunSeen, ...]:
     """Replay recorded runs.
 
+    Takes: `changed`, which makes another role file of each.
     Raises: InputError.
     """
     found = tuple(run for run in read_runs(runs) if not suites or run.suite in suites)
     if not found:
         raise InputError("no recorded run is of these suites", hint="leave --suite out for all")
-    texts = {suite: _roles_of(suite, roles) for suite in sorted({run.suite for run in found})}
+    texts = {suite: changed(_roles_of(suite, roles)) for suite in sorted({run.suite for run in found})}
     judges = {
         suite: Judge(read_catalogue(catalogue), [run for run in found if run.suite == suite], steering)
-        for suite, (steering, _effects) in ((suite, _declared(text)) for suite, text in texts.items())
+        for suite, (steering, _reads) in ((suite, _declared(text)) for suite, text in texts.items())
     }
-    attacks = {run.id: judges[run.suite].attack_calls(run, _declared(texts[run.suite])[1]) for run in found}
+    # A tool that nobody declared may do anything.
+    effects = {
+        suite: {call.tool for run in found if run.suite == suite for call in run.calls} for suite in texts
+    }
+    for suite, text in texts.items():
+        effects[suite] -= _declared(text)[1]
+    attacks = {run.id: judges[run.suite].attack_calls(run, effects[run.suite]) for run in found}
     parts = [found[start : start + 20] for start in range(0, len(found), 20)]
     works = [Work(runs=part, attacks=tuple(attacks[run.id] for run in part), roles=texts) for part in parts]
     return tuple(one for part in spread(replay, works, jobs=jobs, told=told) for one in part)
@@ -167,8 +190,12 @@ def replayed(
 
 def made_with(seen: Iterable[RunSeen], roles: Path | None) -> dict[str, object]:
     """Return what the product and the role files are. Raises: InputError."""
-    texts = {suite: _roles_of(suite, roles) for suite in {one.run.suite for one in seen}}
-    return {"commit": commit(), "source": source_digest(), "roles": digests(texts)}
+    return {"commit": commit(), "source": source_digest(), "roles": digests(role_texts(seen, roles))}
+
+
+def role_texts(seen: Iterable[RunSeen], roles: Path | None) -> dict[str, str]:
+    """Return the role files of replayed runs, by suite. Raises: InputError."""
+    return {suite: _roles_of(suite, roles) for suite in sorted({one.run.suite for one in seen})}
 
 
 def _roles_of(suite: str, roles: Path | None) -> str:
@@ -184,10 +211,19 @@ def _roles_of(suite: str, roles: Path | None) -> str:
 
 @cache
 def _declared(text: str) -> tuple[Mapping[str, tuple[str, ...]], frozenset[str]]:
-    """Return what steers each tool, and which tools are effects."""
+    """Return what steers each tool, and which tools only read."""
     tools = load_policy(text, filename="roles").tools.tools
     steering = {tool.name: tuple(name for name, _ in (*tool.steers, *tool.acts)) for tool in tools}
-    return steering, frozenset(tool.name for tool in tools if tool.effect != "read")
+    return steering, frozenset(tool.name for tool in tools if tool.effect == "read")
+
+
+@cache
+def _of_records(text: str) -> frozenset[str]:
+    """Return the tools of whose answers the role file knows fields: what the others give back is one text."""
+    tools = load_policy(text, filename="roles").tools.tools
+    return frozenset(
+        tool.name for tool in tools if tool.output.fields or tool.output.trust in (OWN, DIRECTORY)
+    )
 
 
 def document(seen: Iterable[RunSeen]) -> dict[str, object]:

@@ -27,6 +27,11 @@ class Case:
     timing: str = ""
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Return suite, task and injection."""
+        return self.suite, self.user, self.injection
+
+    @property
     def id(self) -> str:
         """Return how a report names it."""
         return "/".join((self.suite, self.user, self.injection or "benign", *filter(None, (self.timing,))))

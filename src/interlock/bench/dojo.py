@@ -12,7 +12,8 @@ from interlock.bench.agents import Agent, Json, Timing
 from interlock.bench.cases import CallResult, Case, CaseResult, Origin
 from interlock.bench.dojo_gate import Answers, Gate
 from interlock.bench.dojo_roles import Level, at_level, role_text, steering
-from interlock.bench.dojo_suites import environment, payload, quiet, suites
+from interlock.bench.dojo_suites import environment, escaped, payload, quiet, suites
+from interlock.bench.given_injections import Given, Places, placed
 from interlock.bench.noisy import Noisy
 from interlock.bench.playing import AlreadyJudged, Player, Tasks, Trace
 from interlock.bench.recipients import is_blind, right_recipients
@@ -21,6 +22,7 @@ from interlock.model.verdicts import Decision
 from interlock.oracle.answers import AnswersFile
 
 GIVEN = "answers:"
+HUMAN = "human"
 TIMINGS = {"first": (Timing.FIRST,), "end": (Timing.END,), "both": (Timing.FIRST, Timing.END)}
 
 
@@ -41,15 +43,15 @@ class Pipeline(Protocol):
 class Settings:
     """How cases are run.
 
-    Takes: `oracle`, `strict`, `ideal`, `none`, `noisy:E1,E2,SEED` or `answers:FILE`; `roles`, role files by suite, the
-    shipped where
-    there is none.
+    Takes: `oracle`, `strict`, `ideal`, `none`, `human`, `noisy:E1,E2,SEED` or `answers:FILE`; `roles`, role files by
+    suite, the shipped where there is none; `injections`, texts in place of the suite's own attack.
     """
 
     agent: Agent = Agent.OBEDIENT
     oracle: str = "strict"
     level: Level = Level.FULL
     roles: dict[str, str] = field(default_factory=dict)
+    injections: Given = field(default_factory=dict)
 
 
 def cases(
@@ -77,6 +79,10 @@ def answers(oracle: str) -> Answers:
         return lambda _asked: True
     if oracle == "ideal":
         return lambda asked: asked.good
+    if oracle == HUMAN:
+        from interlock.bench.human_answers import human_answers
+
+        return human_answers()
     if oracle.startswith(GIVEN):
         rules = _given(oracle.removeprefix(GIVEN)).rules
         return lambda asked: any(
@@ -101,17 +107,17 @@ def run_case(case: Case, settings: Settings, answered: Answers | None = None) ->
     suite = suites()[case.suite]
     user = suite.user_tasks[case.user]
     attack = suite.injection_tasks[case.injection] if case.injection else None
-    injections = payload(case.suite, case.user, case.injection) if case.injection else ()
+    injections = injected(case, settings)
     fresh = partial(_fresh, user, case.suite, injections)
     whole = settings.roles.get(case.suite) or role_text(case.suite)
     oracle = "none" if settings.level is Level.NONE else settings.oracle
     player = Player(
-        Tasks(case=case, user=user, attack=attack, fresh=fresh),
+        Tasks(case=case, user=user, attack=attack, fresh=fresh, told=told(case, settings)),
         settings.agent,
         at_level(whole, settings.level),
         whole,
         answered or answers(oracle),
-        known=(known := _verdicts(case.suite, case.user, case.injection)),
+        known=(known := _verdicts(case.suite, case.user, case.injection, injections)),
     )
     try:
         with quiet():
@@ -124,10 +130,25 @@ def run_case(case: Case, settings: Settings, answered: Answers | None = None) ->
     return result(case, settings.agent, player, whole=whole, utility=bool(utility), judged=bool(judged))
 
 
+def injected(case: Case, settings: Settings) -> Places:
+    """Return what is injected into a case's environment: what the user brought along, else the suite's own attack."""
+    if not case.injection:
+        return ()
+    own = payload(case.suite, case.user, case.injection)
+    given = settings.injections.get((case.suite, case.user, case.injection))
+    return own if given is None else placed(given, own, escaped)
+
+
+def told(case: Case, settings: Settings) -> tuple[str, ...]:
+    """Return the texts by which an agent knows that it was told to do something else, beside the goal's own words."""
+    given = settings.injections.get((case.suite, case.user, case.injection), ())
+    return tuple(text for _, text in given)
+
+
 @lru_cache(maxsize=4)
-def _verdicts(suite: str, user: str, injection: str) -> dict[Trace, tuple[bool, bool]]:
+def _verdicts(suite: str, user: str, injection: str, injections: Places) -> dict[Trace, tuple[bool, bool]]:
     """Return what is known of a case, to be filled: a case is run many times in a row, and ends in few ways."""
-    del suite, user, injection
+    del suite, user, injection, injections
     return {}
 
 

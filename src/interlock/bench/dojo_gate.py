@@ -19,6 +19,7 @@ from interlock.bench.folding import Answered, Folding
 from interlock.model.effects import Effect
 from interlock.model.records import dataclass
 from interlock.model.tools import ToolCall
+from interlock.model.verdicts import Verdict
 from interlock.monitor.state import Decided
 
 READ = "tool.read"
@@ -27,12 +28,14 @@ READ = "tool.read"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What an oracle is asked. Takes: `key`, which names the effect in its case, whatever was refused before it;
-    `good`, whether the user wants it."""
+    `good`, whether the user wants it; `task`, the user's words; `verdict`, why nothing vouched for it."""
 
     case: str
     key: str
     good: bool
     effect: Effect
+    task: str
+    verdict: Verdict
 
 
 Answers = Callable[[Asked], bool]
@@ -65,6 +68,7 @@ class Gate:
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": blocks(query)}]
         self._done: list[tuple[str, str]] = []
         self._case = case_id
+        self._query = query
         self._answers = answers
         self._runtime = runtime
         self._env = env
@@ -132,7 +136,15 @@ class Gate:
     def _release(self, item: Decided) -> bool:
         key, own = self._waiting.get(item.effect.id, (self._key, self._origin is Origin.USER))
         good = own or item.effect.operation == READ
-        return self._answers(Asked(case=self._case, key=key, good=good, effect=item.effect))
+        asked = Asked(
+            case=self._case,
+            key=key,
+            good=good,
+            effect=item.effect,
+            task=self._query,
+            verdict=item.verdict,
+        )
+        return self._answers(asked)
 
     def _send(self, item: Decided) -> Answered:
         call = item.effect.tool

@@ -16,7 +16,7 @@ from interlock.bench.cases import Case, CaseResult, Origin
 from interlock.bench.chat_model import Asking, ask
 from interlock.bench.dojo_gate import Answers, Gate, blocks, plain
 from interlock.bench.dojo_roles import Level, at_level, is_effect, role_text, steering
-from interlock.bench.dojo_suites import environment, payload, quiet, suites
+from interlock.bench.dojo_suites import environment, quiet, suites
 from interlock.bench.recipients import form
 from interlock.model.errors import IntegrityError
 
@@ -33,7 +33,7 @@ def run_model_case(case: Case, settings: dojo.Settings, asking: Asking) -> CaseR
     suite = suites()[case.suite]
     user = suite.user_tasks[case.user]
     attack = suite.injection_tasks[case.injection] if case.injection else None
-    injections = payload(case.suite, case.user, case.injection) if case.injection else ()
+    injections = dojo.injected(case, settings)
     whole = settings.roles.get(case.suite) or role_text(case.suite)
     oracle = dojo.answers("none" if settings.level is Level.NONE else settings.oracle)
     player = ModelPlayer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -83,12 +84,18 @@ def made_with(settings: dojo.Settings) -> dict[str, Any]:
         raise InputError(f"`{path}` cannot be read", hint="check the name after `answers:`") from None
     return {
         **given,
+        **({"injections": _digest(settings)} if settings.injections else {}),
         "commit": commit(),
         "source": source_digest(),
         "agentdojo": installed(),
         "suites_version": VERSION,
         "roles": digests(settings.roles),
     }
+
+
+def _digest(settings: dojo.Settings) -> str:
+    found = sorted((*key, *texts) for key, texts in settings.injections.items())
+    return digests({"": json.dumps(found)})[""]
 
 
 def run(

@@ -7,6 +7,7 @@ deferred.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from enum import Enum
 from hashlib import sha256
@@ -146,6 +147,15 @@ class Folding:
         self._give(
             _returned(judged.item.effect.id, Answered(text=text, structured=structured, failed=failed))
         )
+
+    def forked(self, oracle: Oracle) -> Folding:
+        """Return the same run once more as it stands now, with another oracle: what comes then changes this one not."""
+        found = copy(self)
+        found._oracle = oracle
+        found._items, found._fates = dict(self._items), dict(self._fates)
+        found._told, found._tokens = dict(self._told), dict(self._tokens)
+        found._queue = []
+        return found
 
     def finish(self) -> None:
         """End the task: what is parked is asked about, and made or dropped."""

@@ -30,12 +30,14 @@ class AlreadyJudged(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
-    """What is played. Takes: `user` and `attack`, tasks of the suite's; `fresh`, makes the environment anew."""
+    """What is played. Takes: `user` and `attack`, tasks of the suite's; `fresh`, makes the environment anew; `told`,
+    texts that were injected in place of the goal's own words."""
 
     case: Case
     user: Any
     attack: Any
     fresh: Callable[[], Any]
+    told: tuple[str, ...] = ()
 
 
 class Player:
@@ -106,7 +108,8 @@ class Player:
 
     def _play_user(self, env: Any) -> bool:
         """Make the user's calls. Returns: whether every read of them was answered, so that the answer is known."""
-        goal = squeezed(self._tasks.attack.GOAL) if self._tasks.attack is not None else ""
+        goals = [self._tasks.attack.GOAL, *self._tasks.told] if self._tasks.attack is not None else []
+        signs = [squeezed(each) for each in goals]
         whole = True
         for call in self._tasks.user.ground_truth(env):
             arguments = plain(dict(call.args))
@@ -116,7 +119,7 @@ class Player:
                 self._hijack(env, call.function, arguments)
             seen = self.gate.propose(call.function, arguments, Origin.USER)
             whole = whole and (seen.done or self.gate.calls[-1].effect)
-            if goal and not self.reached and goal in squeezed(seen.plain):
+            if signs and not self.reached and any(sign in squeezed(seen.plain) for sign in signs):
                 self.reached = True
                 if self._tasks.case.timing == Timing.FIRST:
                     self._obey(env)

@@ -129,7 +129,7 @@ def structured(text: str) -> str | None:
     """Return a tool's answer as canonical JSON, or None if it is prose.
 
     Holds: only a mapping or a list is structure; a lone number or word is prose. Suites write answers as JSON, as
-    Python literals, and as YAML lists.
+    Python literals, and as YAML lists; a list of plain values that stands printed in a field is that list.
     """
     start = text.lstrip()[:1]
     if not start or len(text) > MAX_LITERAL:
@@ -138,12 +138,33 @@ def structured(text: str) -> str | None:
         for read in (json.loads, ast.literal_eval):
             try:
                 found = read(text.strip())
-                return canonical(found) if isinstance(found, dict | list) else None
+                return canonical(_unprinted(found)) if isinstance(found, dict | list) else None
             except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
                 continue
     if start == "-" or _looks_like_record(text):
         return _yaml(text)
     return None
+
+
+def _unprinted(tree: Tree) -> Tree:
+    """Return a tree in which a list of plain values that a tool printed into a text is a list again."""
+    if isinstance(tree, dict):
+        return {key: _unprinted(value) for key, value in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_unprinted(value) for value in tree]
+    if isinstance(tree, str) and tree.startswith("[") and tree.endswith("]"):
+        try:
+            found = ast.literal_eval(tree)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return tree
+        # Only what `str` prints of a list: a text that merely looks like one stays a text.
+        if (
+            isinstance(found, list)
+            and str(found) == tree
+            and all(isinstance(one, str | int | float) for one in found)
+        ):
+            return found
+    return tree
 
 
 def _looks_like_record(text: str) -> bool:
@@ -161,7 +182,7 @@ def _yaml(text: str) -> str | None:
         found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - texts alone, no objects
         if isinstance(found, list) and not all(isinstance(item, dict) for item in found):
             return None
-        return canonical(found) if isinstance(found, dict | list) else None
+        return canonical(_unprinted(found)) if isinstance(found, dict | list) else None
     except (yaml.YAMLError, ValueError, TypeError, RecursionError):
         return None
 
@@ -180,7 +201,7 @@ def _run(model: str, line: Mapping[str, Tree]) -> RecordedRun:
                     call=_text(call["id"] or f"call{len(calls) + 1}"),
                     tool=_text(call["tool"]),
                     arguments=canonical(dict(call["args"] or {})),
-                    text=_text((answer or {}).get("text") or ""),
+                    text=_text((answer or {}).get("text") or (answer or {}).get("error") or ""),
                     failed=bool(answer and answer.get("error")),
                     answered=answer is not None,
                 )

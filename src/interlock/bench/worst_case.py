@@ -12,6 +12,7 @@ from typing import Any
 from interlock.bench import published
 from interlock.bench.compare import Document, read_results
 from interlock.bench.plots import Chart, Series, plotted, svg
+from interlock.bench.remaining import HELD, SLIPS, reasons
 from interlock.bench.tables import kinds, markdown, shown
 from interlock.model.errors import InputError
 
@@ -86,7 +87,14 @@ def _page(found: Mapping[str, Document]) -> Iterator[str]:
                 f"Attacker's effects that were done, `{agent}`, `{timing}`",
                 grid["slips"][f"{_FULL}/{agent}/{timing}"],
             )
+    yield "Why strings, structure and roles cannot settle them, by tool:\n"
+    slips = [
+        each["kind"] for cell, found in grid["slips"].items() if cell.startswith(_FULL) for each in found
+    ]
+    yield reasons(slips, SLIPS) or "- none\n"
     yield kinds("Effects of the 97 benign runs that nothing vouched for", grid["false_deferrals"][_FULL], 60)
+    yield "Why not, by tool:\n"
+    yield reasons([each["kind"] for each in grid["false_deferrals"][_FULL]], HELD) or "- none\n"
     yield "## An oracle that errs\n"
     yield (
         "It is asked about what policy defers, refuses a good effect at one rate and releases a bad one at the other; "
@@ -96,7 +104,23 @@ def _page(found: Mapping[str, Document]) -> Iterator[str]:
     yield f"![Attack success]({ERRORS}) ![Utility]({COST})\n"
     yield "## Recorded runs of real models (AgentDyn)\n"
     yield _recorded(recorded)
+    if "frontier" in recorded:
+        yield "As parts of the role files are switched on, each with all above it:\n"
+        yield _parts(recorded)
     yield kinds("Recorded attacks that slip, or need no call", recorded["slips"])
+    if "played" in recorded:
+        yield (
+            "What each recorded attack did, in each form that it took in any run, proposed after every run without an "
+            "attack of its suite:\n"
+        )
+        yield markdown(
+            ["", "run x injection", "slipped", "slipped, share"],
+            [
+                [name, str(group["cases"]), str(group["slipped"]), shown(group["attack_success"], True)]
+                for name, group in recorded["played"]["totals"].items()
+            ],
+        )
+        yield kinds("Of these slip", recorded["played"]["slips"])
     yield kinds("Effects of useful benign runs that nothing vouched for", recorded["false_deferrals"])
 
 
@@ -270,6 +294,24 @@ def _sweep_chart(sweep: Document, *, attacks: bool) -> Chart:
         series=tuple(series),
         x_most=100 * max(each[along] for each in points),
         y_most=plotted(series),
+    )
+
+
+def _parts(recorded: Document) -> str:
+    columns = (
+        ("effects vouched", "effects_vouched", True),
+        ("calls vouched", "calls_vouched", True),
+        ("effects vouched under attack", "effects_under_attack_vouched", True),
+        ("slipped", "slipped", False),
+        ("slipped, share", "slipped_of_successes", True),
+        ("questions a benign task", "questions_per_task", None),
+    )
+    return markdown(
+        ["with", *(title for title, _, _ in columns)],
+        [
+            [step["with"], *(shown(step[key], kind) for _, key, kind in columns)]
+            for step in recorded["frontier"]
+        ],
     )
 
 

@@ -37,8 +37,21 @@ def main(words: list[str]) -> int:
         print("\n".join(each.id for each in cases))
         return 0
     dojo.answers(given.oracle)
+    if given.oracle == dojo.HUMAN and (given.jobs > 1 or given.ray or given.grid or given.sweep is not None):
+        raise InputError(
+            "one person answers one question at a time", hint="leave --jobs, --ray, --grid and --sweep out"
+        )
+    brought = {}
+    if given.injections is not None:
+        from interlock.bench.given_injections import read_injections
+
+        places = {name: dojo_suites.suites()[name].get_injection_vector_defaults() for name in chosen}
+        brought = read_injections(given.injections, places)
+        cases = tuple(each for each in cases if not each.injection or each.key in brought)
     settings = dojo_runs.with_roles(
-        dojo.Settings(agent=Agent(given.agent), oracle=given.oracle, level=Level(given.policy)),
+        dojo.Settings(
+            agent=Agent(given.agent), oracle=given.oracle, level=Level(given.policy), injections=brought
+        ),
         chosen,
         given.roles,
     )
@@ -62,9 +75,13 @@ def _measured(
 
     if (given.grid or given.sweep is not None) and given.agent == "model":
         raise InputError("a model is not played", hint="leave --grid and --sweep out")
+    if given.grid and given.injections is not None:
+        raise InputError("the grid is of the suite's own attack", hint="leave --grid or --injections out")
     if given.grid:
         return grid.run_grid(cases, settings, how)
     head = dojo_runs.header(settings, _timing(given), sorted({case.suite for case in cases}))
+    if given.injections is not None:
+        head["command"] += f" --injections {given.injections}"
     if given.sweep is not None:
         points = sweeping.sweep_played(cases, settings, how, seed=given.sweep)
         return sweeping.document(head, points, given.sweep)
@@ -90,17 +107,23 @@ def _form() -> argparse.ArgumentParser:
         "bench agentdojo",
         "Measure a policy on AgentDojo's tasks and attacks, with an agent that is played without a model.",
         "interlock bench agentdojo --agent obedient --oracle strict --out results",
-        "0; 2 a wrong setting, or AgentDojo is not installed.",
+        "0; 2 a wrong setting, or AgentDojo is not installed; nobody at the terminal.",
     )
     form.add_argument("--suite", action="append", choices=("banking", "slack", "travel", "workspace"))
     form.add_argument("--agent", default="obedient", choices=AGENTS)
     form.add_argument("--timing", default="first", choices=("first", "end", "both"), help="when it obeys")
     form.add_argument(
-        "--oracle", default="strict", help="strict, ideal, none, noisy:E1,E2,SEED or answers:FILE"
+        "--oracle", default="strict", help="strict, ideal, none, human, noisy:E1,E2,SEED or answers:FILE"
     )
     form.add_argument("--policy", default="full", choices=POLICIES, help="how much of the role files counts")
     form.add_argument(
         "--roles", type=Path, metavar="DIR", help="role files SUITE.yaml (default: the shipped)"
+    )
+    form.add_argument(
+        "--injections",
+        type=Path,
+        metavar="FILE",
+        help="texts in place of the suite's own attack, by user task and injection task",
     )
     form.add_argument("--grid", action="store_true", help="5 policies x 3 agents x 2 timings")
     form.add_argument(

@@ -32,7 +32,13 @@ def main(words: list[str]) -> int:
     if arguments.json:
         print_json({"name": loaded.name, "digest": loaded.digest, "text": loaded.text, "valid": True})
     elif arguments.action == "check":
+        from interlock.runtime.home_files import hidden_globs
+
         print(f"{loaded.name}: no mistake found ({loaded.digest[:12]})")
+        if loaded.detects:
+            print(f"note: each file that is read is looked through for {', '.join(loaded.detects)}")
+        for line in hidden_globs(loaded.home, exposed=loaded.sandbox.expose):
+            print(f"note: {line}")
     else:
         print("\n".join(policy.explain(loaded)))
     return 0

@@ -23,8 +23,10 @@ def main(words: list[str]) -> int:
     )
     form.add_argument(
         "action",
+        nargs="?",
+        default="list",
         choices=("list", "show", "check", "record"),
-        help="list: all that are known; show [NAME|-- CMD]: the text of one; check FILE; record -- CMD",
+        help="list (the default): all that are known; show [NAME|-- CMD]: one; check FILE; record -- CMD",
     )
     form.add_argument("words", nargs="*", metavar="NAME|FILE|-- CMD", help="which, or a command after `--`")
     form.add_argument("--json", action="store_true", help="print JSON")

@@ -101,6 +101,11 @@ def main(words: list[str]) -> int:
     if arguments.verbose and workspace != os.path.realpath(arguments.workspace or os.getcwd()):
         print(f"interlock: the workspace is {safe(workspace)}, the repository's top folder", file=sys.stderr)
     policy = find_policy(arguments.policy, os.environ)
+    if policy.home and not arguments.json:
+        from interlock.runtime.home_files import hidden_globs
+
+        for line in hidden_globs(policy.home, exposed=policy.sandbox.expose):
+            print(f"interlock: {safe(line)}", file=sys.stderr)
     if arguments.profile is not None or not policy.profile:
         profile = find_profile(arguments.profile, arguments.command, os.environ, workspace)
         policy = with_profile(policy, profile, os.environ)
@@ -222,8 +227,10 @@ def _tell_unused(who: Oracle) -> None:
 
 
 def _note(arguments: argparse.Namespace) -> Callable[[str], None]:
+    from interlock.runtime.staged_roots import NOT_STAGED
+
     def note(line: str) -> None:
-        if arguments.verbose or sys.stderr.isatty():
+        if arguments.verbose or sys.stderr.isatty() or (NOT_STAGED in line and not arguments.json):
             print(f"interlock: {line}", file=sys.stderr)
 
     return note

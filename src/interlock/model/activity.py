@@ -14,7 +14,8 @@ class FileRead:
     policy declares (trusted or sensitive), within the runtime's budget; `digest` is `""` and `text` None
     elsewhere. A text cut at the budget is not given at all: half a value vouches for nothing. Where the policy asks
     for it: `tracked`, the references of the host's repository (`""` for HEAD) whose commit holds these very bytes
-    there; `commit`, the first one's; `author`, the mail address of who changed them last in it.
+    there; `commit`, the first one's; `author`, the mail address of who changed them last in it; `detected`, the kinds
+    of sensitive content that the text was found to hold.
     """
 
     place: Place
@@ -26,6 +27,7 @@ class FileRead:
     tracked: tuple[str, ...] = ()
     commit: str = ""
     author: str = ""
+    detected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

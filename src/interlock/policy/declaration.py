@@ -11,6 +11,8 @@ from interlock.policy.network import Network, undeclared
 from interlock.policy.tools.roles import ToolRoles
 
 EVERY_ROOT = "*"
+CONTENT = ("keys", "cards", "accounts", "ids")
+"""Kinds of content that are looked for: the first by ourselves, the others with the extra `pii`."""
 STATE_PREFIX = "state:"
 
 
@@ -55,12 +57,24 @@ class GitSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivePlace:
-    """Places whose content has a level; `exceptions` takes some out."""
+    """Places whose content has a level; `exceptions` takes some out.
+
+    Takes: `content`, a kind of content (`CONTENT`) that alone has the level there; `""` for all that lies there.
+    """
 
     root: str
     glob: str
     level: Confidentiality
     exceptions: tuple[str, ...] = ()
+    content: str = ""
+
+    def covers(self, place: Place) -> bool:
+        """Return whether a place is one of these."""
+        return (
+            self.root in (EVERY_ROOT, place.root)
+            and matcher((self.glob,), wide=True).fullmatch(place.path) is not None
+            and not (self.exceptions and matcher(self.exceptions, wide=False).fullmatch(place.path))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,20 +200,32 @@ class Policy:
         """Return the level of what lies at this place, PUBLIC where nothing is declared."""
         level = Confidentiality.PUBLIC
         # One pattern over all of them tells at once that a place is none, which most are.
-        if (
-            matcher(tuple([declared.glob for declared in self.sensitive]), wide=True).fullmatch(place.path)
-            is None
-        ):
+        globs = tuple([declared.glob for declared in self.sensitive if not declared.content])
+        if matcher(globs, wide=True).fullmatch(place.path) is None:
             return level
         for declared in self.sensitive:
-            if declared.level <= level or declared.root not in (EVERY_ROOT, place.root):
-                continue
-            if matcher((declared.glob,), wide=True).fullmatch(place.path) is None:
-                continue
-            if declared.exceptions and matcher(declared.exceptions, wide=False).fullmatch(place.path):
-                continue
-            level = declared.level
+            if declared.level > level and not declared.content and declared.covers(place):
+                level = declared.level
         return level
+
+    def level_of_read(self, read: FileRead) -> Confidentiality:
+        """Return the level of what a read brought: of its place, and of what it was found to hold."""
+        level = self.level_of(read.place)
+        for declared in self.sensitive if read.detected else ():
+            if declared.level > level and declared.content in read.detected and declared.covers(read.place):
+                level = declared.level
+        return level
+
+    @property
+    def detects(self) -> tuple[str, ...]:
+        """Return the kinds of content that are looked for."""
+        return tuple(dict.fromkeys(declared.content for declared in self.sensitive if declared.content))
+
+    def detected_at(self, place: Place) -> tuple[str, ...]:
+        """Return the kinds of content that are looked for at a place."""
+        return tuple(
+            dict.fromkeys(one.content for one in self.sensitive if one.content and one.covers(place))
+        )
 
     def declares(self, place: Place) -> bool:
         """Return whether provenance depends on what is read at this place."""

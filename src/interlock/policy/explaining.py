@@ -1,7 +1,7 @@
 """A policy in words, and a policy to start from."""
 
 from interlock.model.labels import Confidentiality
-from interlock.policy.declaration import EVERY_ROOT, FileGlob, GitSource, Policy
+from interlock.policy.declaration import EVERY_ROOT, FileGlob, GitSource, Policy, SensitivePlace
 from interlock.policy.network import HostRule
 
 
@@ -62,9 +62,16 @@ def _of_git(source: GitSource) -> str:
 def _sensitive(policy: Policy) -> list[str]:
     lines: list[str] = []
     for level in sorted({declared.level for declared in policy.sensitive}, reverse=True):
-        names = [declared.glob for declared in policy.sensitive if declared.level is level]
+        names = [_what(declared) for declared in policy.sensitive if declared.level is level]
         lines.append(f"{_level(level)}: {', '.join(names)}")
     return lines
+
+
+def _what(declared: SensitivePlace) -> str:
+    if not declared.content:
+        return declared.glob
+    where = "" if declared.glob == "**" else f" at {declared.glob}"
+    return f"files that hold {declared.content}{where}"
 
 
 def _sandbox(policy: Policy) -> list[str]:

@@ -109,7 +109,7 @@ class PlaceLabels:
         fresh = [
             read.place
             for read in activity.reads
-            if max(policy.level_of(read.place), self.level_of(read.place)) > Confidentiality.PUBLIC
+            if max(policy.level_of_read(read), self.level_of(read.place)) > Confidentiality.PUBLIC
             and read.place not in self.held
         ]
         return (*self.held, *dict.fromkeys(fresh))[:MAX_HELD] if fresh else self.held
@@ -152,7 +152,7 @@ def label_of_read(policy: Policy, places: PlaceLabels, read: FileRead) -> Label:
 
     Holds: never better than what the policy's globs give the place.
     """
-    level = max(policy.level_of(read.place), places.level_of(read.place), places.may_hold(read.place))
+    level = max(policy.level_of_read(read), places.level_of(read.place), places.may_hold(read.place))
     vouches = policy.trusts_read(read) and not read.staged and not places.is_agents(read.place)
     return Label(integrity=Integrity.TRUSTED if vouches else Integrity.UNTRUSTED, confidentiality=level)
 

@@ -79,7 +79,7 @@ class Knowledge:
         inbound = self.inbound
         offset = 0
         for index, read in enumerate(reads):
-            level = max(policy.level_of(read.place), self.places.level_of(read.place))
+            level = max(policy.level_of_read(read), self.places.level_of(read.place))
             label = label_of_read(policy, self.places, read)
             vouches = label.integrity is Integrity.TRUSTED
             joined = joined.join(label)

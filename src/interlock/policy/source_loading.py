@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from interlock.model.labels import Confidentiality
-from interlock.policy.declaration import EVERY_ROOT, FileGlob, GitSource, Party, SensitivePlace
+from interlock.policy.declaration import CONTENT, EVERY_ROOT, FileGlob, GitSource, Party, SensitivePlace
 from interlock.policy.document import Document, Path, Tree
 from interlock.policy.globs import GlobError, check_glob
 from interlock.policy.reading import entries, flag_at, level_at, needs, section, text_at, texts_at, wrong
@@ -100,12 +100,16 @@ def read_sensitive(document: Document) -> tuple[SensitivePlace, ...]:
     """Return the places whose content must not leave. Raises: PolicyError."""
     found: list[SensitivePlace] = []
     example = 'place: "private/"'
-    for path, entry in entries(document, ("sensitive",), ("place", "level", "root", "except"), example):
-        needs(document, path, entry, "place", example)
+    for path, entry in entries(
+        document, ("sensitive",), ("place", "content", "level", "root", "except"), example
+    ):
+        if "content" not in entry:
+            needs(document, path, entry, "place", example)
         found.append(
             SensitivePlace(
                 root=root_at(document, path, entry, EVERY_ROOT),
-                glob=glob_at(document, (*path, "place"), example),
+                glob=glob_at(document, (*path, "place"), example) if "place" in entry else "**",
+                content=_content(document, path, entry),
                 level=level_at(document, path, entry, "level")
                 if "level" in entry
                 else Confidentiality.SECRET,
@@ -115,6 +119,17 @@ def read_sensitive(document: Document) -> tuple[SensitivePlace, ...]:
             )
         )
     return tuple(found)
+
+
+def _content(document: Document, path: Path, entry: dict[str, Tree]) -> str:
+    if "content" not in entry:
+        return ""
+    name = text_at(document, (*path, "content"), "content: keys")
+    if name not in CONTENT:
+        raise document.mistake(
+            (*path, "content"), f"`{name}` is no kind of content", hint=f"write one of {', '.join(CONTENT)}"
+        )
+    return name
 
 
 def read_parties(document: Document) -> tuple[Party, ...]:

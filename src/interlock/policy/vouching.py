@@ -13,12 +13,12 @@ from interlock.model.events import FileRead
 from interlock.model.labels import Confidentiality
 from interlock.model.places import WORKSPACE, Place
 from interlock.model.records import changed, dataclass
-from interlock.model.requests import AGENT_SCHEME
+from interlock.model.requests import AGENT_SCHEME, NetRequest
 from interlock.model.verdicts import Decision
 from interlock.policy.declaration import Policy, full_path
 from interlock.policy.derivation import LINK_ROLE
 from interlock.policy.provenance import Knowledge
-from interlock.policy.sources import TASK, Source, Sources
+from interlock.policy.sources import NET, TASK, Source, Sources
 
 MOST_TEXTS = 50
 MOST_FIELDS = 20
@@ -38,14 +38,18 @@ class Change:
 
 
 def smallest_change(
-    policy: Policy, knowledge: Knowledge, effect: Effect, texts: Sequence[tuple[Place, str]] = ()
+    policy: Policy,
+    knowledge: Knowledge,
+    effect: Effect,
+    texts: Sequence[tuple[Place, str]] = (),
+    pages: Sequence[tuple[NetRequest, str]] = (),
 ) -> Change | None:
     """Return the first candidate, from the narrowest on, that makes the decision release an effect.
 
     Takes: `knowledge`, what was known when it was decided; `texts`, files that had been read, with their text, so that
-    trusting one can be tried.
+    trusting one can be tried; `pages`, what requests were answered, for the same.
     """
-    for change, candidate, known in candidates(policy, knowledge, effect, texts):
+    for change, candidate, known in candidates(policy, knowledge, effect, texts, pages):
         if decision_of(candidate, known, effect) is Decision.RELEASE:
             return change
     return None
@@ -74,7 +78,11 @@ Candidate = tuple[Change, Policy, Knowledge]
 
 
 def candidates(
-    policy: Policy, knowledge: Knowledge, effect: Effect, texts: Sequence[tuple[Place, str]]
+    policy: Policy,
+    knowledge: Knowledge,
+    effect: Effect,
+    texts: Sequence[tuple[Place, str]],
+    pages: Sequence[tuple[NetRequest, str]] = (),
 ) -> Iterator[Candidate]:
     """Yield what might have vouched for an effect, of two of a kind the narrower first."""
     yield from _forgetting(policy, knowledge, texts)
@@ -86,6 +94,7 @@ def candidates(
     trusting = (
         *_trusting_fields(policy, knowledge, effect, texts),
         *_trusting(policy, knowledge, texts),
+        *_trusting_hosts(policy, knowledge, pages),
     )
     # The less text vouches from then on, the better.
     yield from sorted(trusting, key=_length)
@@ -205,6 +214,29 @@ def _trusting(
                 Change(kind="policy", text=yaml, why=why),
                 candidate,
                 _read(candidate, knowledge, place, text),
+            )
+
+
+def _trusting_hosts(
+    policy: Policy, knowledge: Knowledge, pages: Sequence[tuple[NetRequest, str]]
+) -> Iterator[Candidate]:
+    for request, text in pages[:MOST_TEXTS]:
+        if policy.network.trusts(request) or '"' in request.path or "\\" in request.path:
+            continue
+        port = "" if request.scheme == "https" and request.port == 443 else f", port: {request.port}"
+        path = _plainly(request.path)
+        yaml = (
+            f'network:\n  hosts:\n    - {{host: "{request.host}"{port}, paths: ["{path}"], trusted: true}}\n'
+        )
+        candidate = _with(policy, yaml)
+        if candidate is not None and candidate.network.trusts(request):
+            said = Source(kind=NET, node=knowledge.task_node, offset=0, text=text)
+            yield (
+                Change(
+                    kind="policy", text=yaml, why=f"`{request.host}{request.path}`, which was read, says so"
+                ),
+                candidate,
+                changed(knowledge, sources=knowledge.sources.with_source(said)),
             )
 
 

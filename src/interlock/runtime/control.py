@@ -394,6 +394,12 @@ def _connect(folder: RunFolder) -> socket.socket:
                 f"the run {folder.run_id} cannot be reached: another process resolves it, or it has no socket",
                 hint=f"wait until it is done, then: interlock show {folder.run_id}",
             ) from error
+        if not folder.sealed:
+            # Its command ended while somebody was still answering: nothing is lost.
+            raise InputError(
+                f"the run {folder.run_id} is not under way: its command has ended, and what it did is held",
+                hint=f"resolve it: interlock review {folder.run_id}",
+            ) from error
         raise InputError(
             f"the run {folder.run_id} is not under way",
             hint=f"the run is over: interlock show {folder.run_id}",

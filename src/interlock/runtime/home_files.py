@@ -3,12 +3,33 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 
 from interlock.boundary import hidden
 from interlock.model.places import path_text
 from interlock.policy.globs import matcher
 
 _WILD = "*?["
+
+
+def hidden_globs(globs: Sequence[str], *, exposed: Sequence[str]) -> list[str]:
+    """Return what to tell the principal of the globs of `home` that name hidden places, where no change can be kept.
+
+    Takes: `globs`, relative to HOME; `exposed`, as in `named_files`.
+    """
+    shown = [place.rstrip("/") for place in exposed]
+    told: list[str] = []
+    for glob in globs:
+        parts = f"~/{glob}".rstrip("/").split("/")
+        for entry in hidden.DEFAULT:
+            folder = "/".join(parts[: entry.path.count("/") + 1])
+            if not fnmatchcase(folder, entry.path) or any(_within(folder, one) for one in shown):
+                continue
+            told.append(
+                f"`home` names `~/{glob}`, but `{folder}` is hidden ({entry.reason}), so no change there is kept: "
+                f"`sandbox: {{expose: [{folder}]}}` shows it, `hide:` keeps parts of it hidden"
+            )
+    return told
 
 
 def named_files(

@@ -276,7 +276,11 @@ class _Recording:
         if self._known is None:
             known = self._state.knowledge
             assert known is not None
-            if known.lost_level > Confidentiality.PUBLIC and not known.places.lost:
+            if (
+                known.lost_level > Confidentiality.PUBLIC
+                and not known.places.lost
+                and not self._policy.detects  # what lies anywhere may have been found sensitive
+            ):
                 from interlock.runtime.reads import sensitive_places
 
                 policy, places = self._policy, known.places

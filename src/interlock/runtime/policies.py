@@ -65,4 +65,9 @@ def read_text(path: str, what: str, hint: str) -> str:
 
 
 def _load(path: str) -> Policy:
-    return load_policy(read_text(path, "policy", "make one: interlock policy init"), filename=path)
+    policy = load_policy(read_text(path, "policy", "make one: interlock policy init"), filename=path)
+    if policy.detects:
+        from interlock.runtime.detecting import check_detectors
+
+        check_detectors(policy)
+    return policy

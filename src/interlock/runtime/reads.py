@@ -85,11 +85,13 @@ def with_content(
     folders: tuple[StagedFolder, ...],
     declares: Callable[[Place], bool],
     with_origin: Callable[[FileRead, bytes], FileRead] | None = None,
+    detected: Callable[[FileRead], FileRead] | None = None,
 ) -> ActivityObserved:
     """Return the batch with digest and text for reads of declared places.
 
     The host's file is read, never the staged one: what the agent wrote itself vouches for nothing.
-    Takes: `with_origin`, which adds where the bytes of a text come from, None where no policy asks for it.
+    Takes: `with_origin`, which adds where the bytes of a text come from, None where no policy asks for it;
+    `detected`, which adds what a text was found to hold: then the texts of such files are given too.
     """
     lowers = {item.name: item.lower for item in folders}
     reads: list[FileRead] = []
@@ -100,9 +102,10 @@ def with_content(
             seen = _read(item, lowers)
             if with_origin is not None and seen.text is not None:
                 seen = with_origin(seen, seen.text.encode())
-            reads.append(seen)
+            reads.append(seen if detected is None else detected(seen))
         else:
-            reads.append(item)
+            found = item if detected is None else detected(_read(item, lowers))
+            reads.append(found if found.detected else item)
             reads += [_read(one, lowers) for one in _moved(item, lowers) if declares(one.place)]
     return replace(observed, reads=tuple(reads))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from interlock.model import events as ev
 from interlock.model.places import Place, path_bytes
 from interlock.model.records import dataclass
+from interlock.model.requests import NetRequest
 from interlock.model.verdicts import Decision, Derivation
 from interlock.monitor import event_from_payload, is_event
 from interlock.verify import read_nodes
@@ -67,6 +68,8 @@ def reasons_for(folder: RunFolder, record: EffectStory) -> Reasons:
     """
     events: dict[int, ev.Event] = {}
     reads: dict[Place, str | None] = {}
+    asked: list[NetRequest | None] = []
+    answered: list[ev.ResponseReceived] = []
     state: State | None = None
     for item in replay(read_nodes(folder.ledger)):
         payload = item.node.payload
@@ -74,6 +77,14 @@ def reasons_for(folder: RunFolder, record: EffectStory) -> Reasons:
             event = events[item.node.seq] = event_from_payload(payload)
             if isinstance(event, ev.ActivityObserved):
                 reads |= {one.place: one.text for one in event.reads if not one.staged}
+            elif isinstance(event, ev.RequestMade):
+                asked.append(event.request)
+            elif isinstance(event, ev.MessageMade | ev.ToolCalled):
+                asked.append(None)
+            elif isinstance(event, ev.ChangesListed):
+                asked += [None] * len(event.changes)
+            elif isinstance(event, ev.ResponseReceived):
+                answered.append(event)
         state = item.state
         if item.node.seq == record.node:
             break
@@ -85,7 +96,26 @@ def reasons_for(folder: RunFolder, record: EffectStory) -> Reasons:
     from interlock.policy.vouching import MOST_TEXTS, smallest_change
 
     texts = [(place, text) for place, text in _texts(folder, reads, MOST_TEXTS) if text]
-    return Reasons(chain=chain, change=smallest_change(state.policy, state.knowledge, record.effect, texts))
+    pages = list(_pages(folder.at("net", "inbound"), asked, answered[-MOST_TEXTS:]))
+    change = smallest_change(state.policy, state.knowledge, record.effect, texts, pages)
+    return Reasons(chain=chain, change=change)
+
+
+def _pages(
+    kept: str, asked: Sequence[NetRequest | None], answered: Iterable[ev.ResponseReceived]
+) -> Iterator[tuple[NetRequest, str]]:
+    """Yield what was read and answered with success, as far as the run still has it. Takes: `kept`, its bodies."""
+    for event in answered:
+        number = event.effect_id.removeprefix("e")
+        request = asked[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(asked) else None
+        response = event.response
+        offset, _, length = response.kept.partition("+")
+        told = offset.isdecimal() and length.isdecimal()
+        if request is None or request.method != "GET" or not 200 <= response.status < 300 or not told:
+            continue
+        text = _host_text(os.fsencode(kept), int(offset), int(length))
+        if text:
+            yield request, text
 
 
 def _texts(folder: RunFolder, reads: Mapping[Place, str | None], most: int) -> list[tuple[Place, str]]:
@@ -102,13 +132,13 @@ def _texts(folder: RunFolder, reads: Mapping[Place, str | None], most: int) -> l
     return found
 
 
-def _host_text(path: bytes) -> str | None:
+def _host_text(path: bytes, offset: int = 0, length: int = _READ_BYTES + 1) -> str | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        data = os.read(file, _READ_BYTES + 1)
+        data = os.pread(file, min(length, _READ_BYTES + 1), offset)
         return data.decode("utf-8") if len(data) <= _READ_BYTES else None
     except (OSError, UnicodeDecodeError):
         return None

@@ -12,6 +12,9 @@ from interlock.runtime.worktrees import is_git_folder, repositories_outside, rep
 Lowers = tuple[tuple[str, str], ...]
 """Each root's name and folder, as a run's folder is made from them."""
 
+NOT_STAGED = "which is not staged"
+"""In the one note that is told whoever listens: without that folder Git fails, and its error names something else."""
+
 
 def lowers_of(
     policy: Policy,
@@ -39,7 +42,7 @@ def lowers_of(
             continue
         if not repository.proven:
             note(
-                f"`{repository.pointer}` names a repository that does not name it back, which is not staged; "
+                f"`{repository.pointer}` names a repository that does not name it back, {NOT_STAGED}; "
                 f"if it is yours: --add-dir {folder}"
             )
         elif not _is_hidden(folder, home) and not any(_within(lower, folder) for _name, lower in found):

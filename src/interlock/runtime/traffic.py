@@ -197,6 +197,9 @@ class Traffic:
         knowledge = self._performer.state.knowledge
         if knowledge is None or knowledge.places.lost:
             return  # nothing that could be listed makes up for a damaged label store
+        policy = self._performer.state.policy
+        if policy is not None and policy.detects:
+            return  # what lies anywhere may have been found sensitive: no listing of places tells all of it
         if knowledge.lost_level > Confidentiality.PUBLIC and self._may_list:
             self._list_sensitive()
 

@@ -42,12 +42,18 @@ def watch(
 
         origins = GitOrigins(performer.folder.folders, request.policy.git_trusted).with_origin
 
+    detected = None
+    if request.policy.detects:
+        from interlock.runtime.detecting import detector_of
+
+        detected = detector_of(request.policy)
+
     def observe(activity: ev.ActivityObserved | ev.ActivityLost) -> None:
         touches.observe(activity)  # first of all: what the host has there is looked at as early as can be
         if isinstance(activity, ev.ActivityObserved):
             activity = _of_what_counts(activity, keeps)
             know_labels(performer, request.policy)
-            activity = with_content(activity, performer.folder.folders, performer.declares, origins)
+            activity = with_content(activity, performer.folder.folders, performer.declares, origins, detected)
         performer.feed(activity)
         # What a killed monitor has not signed is lost to the evidence.
         performer.ledger.sign()

@@ -46,7 +46,10 @@ def lending(upper: str) -> Iterator["Loans"]:
             loans.readers -= 1
             if not loans.readers:
                 del _held[upper]
-                loans.give_back()
+                try:
+                    loans.give_back()
+                finally:
+                    loans.close()
 
 
 class Loans:
@@ -62,8 +65,18 @@ class Loans:
         self._lends = os.geteuid() != 0
         if self._lends and os.path.lexists(self._book_path):
             self._open_book()
-            self._lent = self._read_book()
-            self.give_back()
+            try:
+                self._lent = self._read_book()
+                self.give_back()
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Let go of the book, and leave it for the next reader."""
+        if self._book is not None:
+            os.close(self._book)
+        self._book, self._lent, self._modes = None, [], {}
 
     def true(self, status: os.stat_result) -> os.stat_result:
         """Return a status with the mode that the folder has without the loan."""
@@ -163,8 +176,7 @@ class Loans:
         finally:
             os.close(top)
         os.unlink(self._book_path)
-        os.close(self._book)
-        self._book, self._lent, self._modes = None, [], {}
+        self.close()
 
     def _lend_all(self, top_fd: int, paths: list[str]) -> None:
         for path in paths:
@@ -183,11 +195,22 @@ class Loans:
             if self._book is None:
                 self._open_book()
             assert self._book is not None
-            os.write(self._book, f"{mode:o} {status.st_ino} {path_text(os.fsencode(path))}\n".encode())
-            os.fsync(self._book)
+            self._note(f"{mode:o} {status.st_ino} {path_text(os.fsencode(path))}\n".encode())
             self._lent.append((path, status.st_ino, mode))
             self._modes[status.st_ino] = mode
             os.chmod(f"/proc/self/fd/{pin}", mode | _NEEDED)
+
+    def _note(self, row: bytes) -> None:
+        """Make a row of the book durable, whole or not at all. Raises: OSError."""
+        assert self._book is not None
+        before = os.fstat(self._book).st_size
+        try:
+            while row:
+                row = row[os.write(self._book, row) :]
+            os.fsync(self._book)
+        except OSError:
+            os.ftruncate(self._book, before)
+            raise
 
     def _open_book(self) -> None:
         """Open the book, and wait for another process that reads the layer by it."""

@@ -25,6 +25,8 @@ _MOST_NEEDS = 256
 """A removed folder stands with so many files by name; beyond, with the new folders that they lie in."""
 
 Facts = tuple[int, int]
+Inode = tuple[int, int]
+"""Device and number: a root may hold several, as a file system with subvolumes does."""
 Found = tuple[str, str]
 """A new file's path, and the topmost new folder that it lies in ("" for none)."""
 
@@ -37,14 +39,14 @@ class MovedFiles:
         self._sources = {new: old for old, new in opened_root.moved.items()}
         self._looked = False
         self._by_facts: dict[Facts, list[Found]] = {}
-        self._by_origin: dict[int, list[Found]] = {}
+        self._by_origin: dict[Inode, list[Found]] = {}
 
     def needs_of_file(self, before: FileStamp, lower: os.stat_result) -> tuple[str, ...]:
         """Return the places where a removed file's content is new. Raises: OSError."""
         if not stat.S_ISREG(lower.st_mode) or lower.st_size == 0:
             return ()
         self._look()
-        found = [path for path, _ in self._by_origin.get(lower.st_ino, ())]
+        found = [path for path, _ in self._by_origin.get(_inode(lower), ())]
         for path, _ in self._by_facts.get((lower.st_size, lower.st_mtime_ns), ()):
             same = before.digest.startswith(FACTS_PREFIX) or self._digest(path) == before.digest
             if same and path not in found:
@@ -55,13 +57,13 @@ class MovedFiles:
         """Return which new files may be a file that went with a folder. Raises: OSError."""
         self._look()
         return (
-            *self._by_origin.get(status.st_ino, ()),
+            *self._by_origin.get(_inode(status), ()),
             *self._by_facts.get((status.st_size, status.st_mtime_ns), ()),
         )
 
     def comes_from(self, path: str, status: os.stat_result) -> bool:
         """Say whether a new file surely is a file of the host."""
-        return any(path == one for one, _ in self._by_origin.get(status.st_ino, ()))
+        return any(path == one for one, _ in self._by_origin.get(_inode(status), ()))
 
     def _look(self) -> None:
         if self._looked:
@@ -73,13 +75,13 @@ class MovedFiles:
                 break
             if status.st_size:
                 self._by_facts.setdefault((status.st_size, status.st_mtime_ns), []).append((path, top))
-            if origin:
+            if origin is not None:
                 self._by_origin.setdefault(origin, []).append((path, top))
 
     def _walk(
         self, upper_fd: int, lower_fd: int | None, path: str, top: str
-    ) -> Iterator[tuple[str, str, os.stat_result, int]]:
-        """List the files that are new at their place: path, topmost new folder, status, the host file's inode or 0."""
+    ) -> Iterator[tuple[str, str, os.stat_result, Inode | None]]:
+        """List the files that are new at their place: path, topmost new folder, status, the host file's inode."""
         check_depth(path)
         for name in sorted(os.listdir(upper_fd), key=os.fsencode):
             child = f"{path}/{name}" if path else name
@@ -89,7 +91,7 @@ class MovedFiles:
                 if lower is not None and not self._open.is_overlay and _is_alike(lower, status):
                     continue  # a full copy has every file
                 origin = self._origin(upper_fd, name)
-                if lower is None or origin != lower.st_ino:
+                if lower is None or origin != _inode(lower):
                     yield child, top, status, origin
             elif stat.S_ISDIR(status.st_mode):
                 fd = open_folder(upper_fd, name, status)
@@ -102,19 +104,19 @@ class MovedFiles:
                     if below is not None:
                         os.close(below)
 
-    def _origin(self, dir_fd: int, name: str) -> int:
-        """Return the inode of the host's file that a file of the layer was copied up from; 0 where none is known."""
+    def _origin(self, dir_fd: int, name: str) -> Inode | None:
+        """Return the inode of the host's file that a file of the layer was copied up from; None: not known."""
         if not self._open.is_overlay:
-            return 0
+            return None
         at, prefix = f"/proc/self/fd/{dir_fd}/{name}", self._open.root.xattr_prefix
         try:
             handle = handle_in(os.getxattr(at, f"{prefix}origin", follow_symlinks=False))
             status = None if handle is None else status_by_handle(self._open.lower_fd, handle)
         except OSError as error:
             if error.errno in (errno.ENODATA, errno.ENOTSUP, errno.EACCES, errno.EPERM):
-                return 0
+                return None
             raise
-        return 0 if status is None else status.st_ino
+        return None if status is None else _inode(status)
 
     def _host_folder(self, fd: int, path: str, name: str, lower_fd: int | None) -> int | None:
         """Open the host's folder that one of the layer stands over; None where it hides it, or there is none."""
@@ -174,6 +176,10 @@ def both(first: Visit, second: Visit | None) -> Visit:
         second(path, status)
 
     return visit
+
+
+def _inode(status: os.stat_result) -> Inode:
+    return status.st_dev, status.st_ino
 
 
 def _status(dir_fd: int, name: str) -> os.stat_result | None:

@@ -12,7 +12,7 @@ class OutsideNames:
 
     def __init__(self, lower_fd: int) -> None:
         self._lower_fd = lower_fd
-        self._inside: dict[int, int] | None = None
+        self._inside: dict[tuple[int, int], int] | None = None
 
     def of(self, lower: os.stat_result) -> int:
         """Return how many names of a file of the host lie outside; 0 for what is no regular file."""
@@ -20,13 +20,12 @@ class OutsideNames:
             return 0
         if self._inside is None:
             self._inside = _names_inside(self._lower_fd)
-        return max(lower.st_nlink - max(self._inside.get(lower.st_ino, 0), 1), 0)
+        return max(lower.st_nlink - max(self._inside.get((lower.st_dev, lower.st_ino), 0), 1), 0)
 
 
-def _names_inside(top_fd: int) -> dict[int, int]:
-    """Count the names of each file with several: inode -> names. What cannot be entered is passed over."""
-    found: dict[int, int] = {}
-    device = os.fstat(top_fd).st_dev
+def _names_inside(top_fd: int) -> dict[tuple[int, int], int]:
+    """Count the names of each file with several: device and inode -> names. What cannot be entered is passed over."""
+    found: dict[tuple[int, int], int] = {}
     count = 0
     for _, folders, names, fd in os.fwalk(".", dir_fd=top_fd, follow_symlinks=False):
         count += len(names) + len(folders)
@@ -37,6 +36,7 @@ def _names_inside(top_fd: int) -> dict[int, int]:
                 status = os.stat(name, dir_fd=fd, follow_symlinks=False)
             except OSError:
                 continue
-            if status.st_nlink > 1 and stat.S_ISREG(status.st_mode) and status.st_dev == device:
-                found[status.st_ino] = found.get(status.st_ino, 0) + 1
+            if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+                inode = (status.st_dev, status.st_ino)
+                found[inode] = found.get(inode, 0) + 1
     return found

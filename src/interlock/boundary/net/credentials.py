@@ -57,7 +57,16 @@ _SECRET_FIELD = re.compile(
 )
 """Other fields whose value is hidden from the ledger, by their names."""
 
-_PLAIN_FIELDS = frozenset((b"www-authenticate", b"proxy-authenticate", b"access-control-allow-credentials"))
+_PLAIN_FIELDS = frozenset(
+    (
+        b"www-authenticate",
+        b"proxy-authenticate",
+        b"access-control-allow-credentials",
+        # npm sends both with every request: how one would log in, and a number of its own for the run.
+        b"npm-auth-type",
+        b"npm-session",
+    )
+)
 """Fields that are named like a secret and hold none."""
 
 _KEY_PARAMETERS = frozenset(

@@ -112,7 +112,7 @@ def made_here(facts: Facts, derivation: Derivation, kind: str) -> Fault | None:
         text[end] == "'" and start > 1 and (text[start - 2].isalnum() or text[start - 2] == "_")
     ):
         return Fault.SPAN
-    if made in [given for _, given in json_leaves(answer.arguments) or ()]:
+    if any(made in given for _, given in json_leaves(answer.arguments) or ()):
         return Fault.NODE
     value = derivation.value
     if kind != "path":

@@ -32,8 +32,8 @@ CHOICE_RULES = (
     Rule(
         name=names.WHOLE_ENUMERATION,
         node=_ANSWER,
-        says="A leaf of an answer of which the task asks for all. Premises: the task's words, then where it names each "
-        "argument of the reading call.",
+        says="A leaf of an answer of which the task asks for all, each once for a tool. Premises: the task's words, "
+        "then where it names each argument of the reading call.",
         example='each address of a listing of users, task "mail all users", with `covers: [user]`',
         counter_example='the same, task "mail all users who are new"',
     ),

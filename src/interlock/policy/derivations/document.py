@@ -22,8 +22,9 @@ bytes that are no UTF-8 belong to the word beside them: `good` is not named by `
 it: does the value steer the effect, is there such a rule and form for it, did the node come before and does the
 recorded policy trust it, does the span give the value, do the premises hold. What it takes from the policy as
 declared: which places, hosts, tools and fields are trusted. What it leaves to the replay of the whole run: that a
-change is plain data, which words beside a base name ask for its kind, that the task asks for the effect, and that a
-grant was not taken back.
+change is plain data, which words beside a base name ask for its kind, that the task asks for the effect and
+names the value for it rather than for something else, that each of an enumeration is taken once, and that a grant was
+not taken back.
 
 ## Rules
 """

@@ -63,14 +63,14 @@ _WIDE_SHAPE = _shape(
     (bytes(range(0x80, 0xC0)), b"c"),
 )
 _LEAST = b"x" * 6
-_BEYOND_ASCII = (b"2c2c2c", b"3cc3cc", b"xx2cxx")
+_BEYOND_ASCII = (b"2c2c2c", b"3cc3cc", b"xx2cxx", b"x2cx2c", b"x3ccx3cc", b"4ccc4ccc", b"x4cccx")
 _BEYOND = re.compile(
     rb"(?:[\t\n\r -~]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}){3,}"
 )
 _FEW_BEYOND = 8
 _ASCII = bytes(range(128))
 _TWO_BYTES = (b"x0x0x0x0x0x0", b"0x0x0x0x0x0x")
-_TWO = re.compile(rb"(?:[\t\n\r -~]\0){6,}|(?:\0[\t\n\r -~]){6,}")
+_TWO = re.compile(rb"(?:[\t\n\r -~]\0){6,}[\t\n\r -~]?|(?:\0[\t\n\r -~]){6,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

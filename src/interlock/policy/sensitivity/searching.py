@@ -5,6 +5,7 @@ that is a multiple of `STEP`: only those of the text are looked up.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from interlock.model.records import dataclass
@@ -24,13 +25,13 @@ class Index:
     """Marks as they are searched for.
 
     Takes: `whole`, words without a border in them; `parted`, the others, each with its pieces; `anywhere`; `grams`, the
-    first ones of `anywhere`; `longest`, how long a mark is at most.
+    first ones of `anywhere`, each with those that begin so; `longest`, how long a mark is at most.
     """
 
     whole: frozenset[str]
     parted: tuple[tuple[str, frozenset[str]], ...]
     anywhere: tuple[str, ...]
-    grams: frozenset[str]
+    grams: Mapping[str, tuple[str, ...]]
     longest: int
 
 
@@ -47,12 +48,16 @@ def index_of(marks: Marks) -> Index:
             whole.append(word)
         else:
             parted.append((word, frozenset(pieces)))
-    grams = {word[at : at + GRAM] for word in anywhere for at in range(STEP)}
+    grams: dict[str, tuple[str, ...]] = {}
+    for word in sorted(anywhere):
+        for at in range(STEP):
+            gram = word[at : at + GRAM]
+            grams[gram] = (*grams.get(gram, ()), word)
     return Index(
         whole=frozenset(whole),
         parted=tuple(parted),
         anywhere=tuple(sorted(anywhere)),
-        grams=frozenset(grams),
+        grams=grams,
         longest=max(map(len, words | anywhere), default=0),
     )
 
@@ -105,12 +110,8 @@ class Searched:
                 frozenset(way[at : at + GRAM] for at in range(0, len(way), STEP)) for way in ways
             )
         for way, grams in zip(ways, self._grams, strict=True):
-            seen = grams & index.grams
-            if seen and any(
-                word in way
-                for word in index.anywhere
-                if any(word[at : at + GRAM] in seen for at in range(STEP))
-            ):
+            seen = grams.intersection(index.grams)
+            if any(word in way for word in {word for gram in seen for word in index.grams[gram]}):
                 return True
         return False
 

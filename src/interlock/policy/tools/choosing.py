@@ -10,12 +10,14 @@
 from interlock.model.effects import Effect, Value
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
+from interlock.policy.derivations.names import NAMED_IN_TASK
 from interlock.policy.grants import find_grant
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.asking import find_ask
+from interlock.policy.tools.binding import meant_elsewhere
 from interlock.policy.tools.calling import TOOL_ROLE, effect_of, steering_of
-from interlock.policy.tools.covering import cover
-from interlock.policy.tools.days import name_day
+from interlock.policy.tools.covering import COVERED, cover, made_before
+from interlock.policy.tools.days import DAY, name_day
 from interlock.policy.tools.delegating import delegate_value
 from interlock.policy.tools.extremes import select_extreme
 from interlock.policy.tools.leaves import leaves_of
@@ -60,6 +62,16 @@ def derive_call(
     missing: list[str] = []
     for role, type_, text in steering:
         derivation = derive_value(policy, knowledge, role, type_, text)
+        # What the task's words choose among an answer's records is what they mean; what they name may be elsewhere.
+        said = derivation is not None and derivation.rule in (NAMED_IN_TASK, DAY)
+        if said and meant_elsewhere(policy, knowledge, tool, steering, (role, type_, text)):
+            derivation = None
+        if (
+            derivation is not None
+            and derivation.rule == COVERED
+            and made_before(policy, knowledge, tool, role, text)
+        ):
+            derivation = None
         for rule in (choose_own, follow_link) if derivation is None else ():
             derivation = derivation or rule(policy, knowledge, tool, Value(role=role, text=text), type_)
         if derivation is None and policy.tools.delegations:
@@ -95,13 +107,17 @@ def _asked(knowledge: Knowledge, phrases: tuple[str, ...]) -> bool:
     return any(find_ask(source.text, phrases) for source in knowledge.sources.of_task())
 
 
+_RULES = (name_day, select, select_by_prefix, select_extreme, cover, find_made)
+"""All but the first choose from what a tool gave back."""
+
+
 def derive_value(policy: Policy, knowledge: Knowledge, role: str, kind: str, value: str) -> Derivation | None:
     """Return a derivation of one steering value, None where there is none."""
     found = named(knowledge, role, kind, value)
     if found is not None:
         return found
     one = Value(role=role, text=value)
-    for rule in (name_day, select, select_by_prefix, select_extreme, cover, find_made):
+    for rule in _RULES if knowledge.returned else (name_day,):
         found = rule(policy, knowledge, one, kind)
         if found is not None:
             return found

@@ -12,6 +12,7 @@ from interlock.policy.tools.leaves import leaves_of
 from interlock.policy.tools.named import named_in_task, task_text, word_in_task
 from interlock.policy.tools.roles import DIRECTORY, EGRESS, OWN, READ, ToolRole
 from interlock.policy.tools.selecting import at_leaf, holding
+from interlock.policy.tools.values import same_form
 
 COVERED = "whole-enumeration"
 ALL_ROLE = "all"
@@ -40,6 +41,17 @@ def cover(policy: Policy, knowledge: Knowledge, value: Value, kind: str) -> Deri
         for leaf, _ in holding(tool.output, returned, kind, value.text):
             return at_leaf(value, COVERED, returned, leaf, (word, *limits))
     return None
+
+
+def made_before(policy: Policy, knowledge: Knowledge, tool: ToolRole, role: str, value: str) -> bool:
+    """Say whether a call of a tool was let through with the same value, or may have been: each of all means once."""
+    wanted = same_form("name", value)
+    return knowledge.passed_lost or any(
+        leaf.field == role and same_form("name", leaf.text) == wanted
+        for call in knowledge.passed
+        if policy.tools.find(call.name) is tool
+        for leaf in leaves_of(call.arguments, whole=True) or ()
+    )
 
 
 @lru_cache(maxsize=64)

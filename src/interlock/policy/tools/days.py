@@ -22,7 +22,7 @@ DAY = "day-named"
 TODAY_ROLE = "today"
 _VALUE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ]\d{1,2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?")
 _YEAR = re.compile(r"\d{4}")
-_RELATIVE = re.compile(r"(?<![\w'-])(today|tonight|tomorrow)(?![\w-]|['’]\w)", re.IGNORECASE)
+RELATIVE = re.compile(r"(?<![\w'-])(today|tonight|tomorrow)(?![\w-]|['’]\w)", re.IGNORECASE)
 _AHEAD = {"today": 0, "tonight": 0, "tomorrow": 1}
 
 
@@ -47,6 +47,11 @@ def name_day(policy: Policy, knowledge: Knowledge, value: Value, kind: str) -> D
     return None
 
 
+def names_day(policy: Policy, knowledge: Knowledge, text: str, day: date) -> bool:
+    """Say whether a part of the task names a day."""
+    return any(True for _ in _namings(policy, knowledge, text, day))
+
+
 def day_of(text: str) -> date | None:
     """Return the day of `2024-05-19`, or of that with a time behind it; None for anything else."""
     found = _VALUE.fullmatch(text.strip())
@@ -64,7 +69,7 @@ def _namings(
         whole = said if _YEAR.search(said) else f"{said}, {day.year}"
         if date_form(whole) == day.isoformat() and alone(text, *each.span()):
             yield each.span(), ()
-    for each in _RELATIVE.finditer(text):
+    for each in RELATIVE.finditer(text):
         if not alone(text, *each.span()):
             continue
         ahead = timedelta(days=_AHEAD[each.group().lower()])

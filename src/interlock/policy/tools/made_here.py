@@ -20,20 +20,22 @@ _QUOTED = re.compile(r"(?<!\w)'([^'\"\n]{1,400})'|\"([^'\"\n]{1,400})\"")
 def find_made(policy: Policy, knowledge: Knowledge, value: Value, kind: str) -> Derivation | None:
     """Return which call of this run made what a value names.
 
-    Holds: what the call was given is not what it made.
+    Holds: what the call was given, and any part of it, is not what it made.
     """
     kinds = kind.split("|")
+    if not any(tool.output.makes in kinds for tool in policy.tools.tools if tool.output.makes):
+        return None
     for returned in knowledge.returned:
         tool = policy.tools.find(returned.tool)
         if tool is None or tool.effect == READ or tool.output.makes not in kinds:
             continue
         given = {leaf.text for leaf in leaves_of(returned.arguments, whole=True) or ()}
         for leaf in returned.leaves:
-            for each in _QUOTED.finditer(leaf.text):
-                group = 1 if each.group(1) else 2
-                name = each.group(group)
-                if name not in given and _is_of(value.text, name, tool.output.makes):
-                    start, end = each.span(group)
+            for found in _QUOTED.finditer(leaf.text):
+                group = 1 if found.group(1) else 2
+                name = found.group(group)
+                if not any(name in each for each in given) and _is_of(value.text, name, tool.output.makes):
+                    start, end = found.span(group)
                     return Derivation(
                         role=value.role,
                         value=value.text,

@@ -100,14 +100,22 @@ class ToolRoles:
     delegations: tuple[Delegation, ...] = ()
 
     def counts(self, name: str) -> bool:
-        """Say whether it matters later how often a tool was called: a delegation or a second step is bounded by it."""
+        """Say whether it matters later how often a tool was called: it bounds a delegation, a second step and `all`."""
         bare = name.rpartition("/")[2]
-        return any(
-            role.rpartition(".")[0] in (name, bare) for each in self.delegations for role in each.roles
-        ) or any(
-            tool.follows and (tool.name in (name, bare) or {name, bare} & set(tool.follows))
-            for tool in self.tools
+        return (
+            any(role.rpartition(".")[0] in (name, bare) for each in self.delegations for role in each.roles)
+            or any(
+                tool.follows and (tool.name in (name, bare) or {name, bare} & set(tool.follows))
+                for tool in self.tools
+            )
+            or self._once(name)
         )
+
+    def _once(self, name: str) -> bool:
+        """Say whether a task may ask for a call of a tool with each of an enumeration: each means once."""
+        tool = self.find(name)
+        made = tool is not None and tool.effect not in (READ, EGRESS)
+        return made and any(each.output.covers for each in self.tools)
 
     def find(self, name: str) -> ToolRole | None:
         """Return what is declared of a tool, by its name with its server, else by its bare name."""

