@@ -59,8 +59,8 @@ results: setup ## write docs/results from benchmarks/results (MEASURE=1: measure
 crash: setup ## kill it at every step and see that it recovers
 	@$(BIN)/pytest -n 2 tests/crash -rs
 
-soak: setup ## run the slow tests
-	@$(BIN)/pytest -n 2 -m slow -rs
+soak: setup ## run the slow tests, with new examples each time
+	@INTERLOCK_SEARCH=1 $(BIN)/pytest -n 2 -m slow -rs
 
 fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs for a decision that spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)

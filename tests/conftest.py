@@ -1,12 +1,22 @@
-"""Bytecode before the tests: hundreds of them start `interlock` anew, and none of these shall compile what another compiled."""
+"""For all tests: bytecode before them, and the same examples of a property each time.
+
+Hundreds of tests start `interlock` anew, and none of these shall compile what another compiled.
+"""
 
 import compileall
 import os
 import sys
 
 import pytest
+from hypothesis import settings
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Who changes a line shall see what that line broke: new examples are for `make soak` and `make fuzz`.
+settings.register_profile(
+    "the-same", derandomize=not {"INTERLOCK_EXAMPLES", "INTERLOCK_SEARCH"} & os.environ.keys()
+)
+settings.load_profile("the-same")
 
 # Each worker collects every test module: the rewritten ones are kept too, also where the environment asks for no bytecode.
 sys.dont_write_bytecode = False

@@ -292,15 +292,18 @@ def test_a_parked_request_is_kept_and_answered_with_a_placeholder(tmp_path: Path
 
 
 def test_the_end_of_the_front_breaks_off_what_is_open(tmp_path: Path) -> None:
+    arrived: list[bool] = []
+
     def script(wire: Wire) -> None:
         wire.head()
+        arrived.append(True)
         wire.rest()
 
     with a_world(tmp_path) as world:
         world.serve(script)
         wire = world.connect()
         wire.send(GET)
-        world.eventually(lambda: len(world.dials) == 1)
+        world.eventually(lambda: bool(arrived))
         world.on_loop(world.front.end)
         with pytest.raises(ConnectionError):
             wire.rest()

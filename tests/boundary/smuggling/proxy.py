@@ -160,11 +160,18 @@ class World:
         )
 
     async def speak(
-        self, raw: bytes, place: tuple[str, int] = PLACE, *, then: bytes = b"", piece: int = 0
+        self,
+        raw: bytes,
+        place: tuple[str, int] = PLACE,
+        *,
+        then: bytes = b"",
+        piece: int = 0,
+        ends: bool = False,
     ) -> "Heard":
         """Send raw bytes as an agent would, wait until all is quiet, close, and tell what came back.
 
-        Takes: `then`, sent once the first is quiet and the connection still open; `piece`, bytes in one write.
+        Takes: `then`, sent once the first is quiet and the connection still open; `piece`, bytes in one write;
+        `ends`, whether the connection has to be closed by the other side, which a busy machine may do late.
         """
         sock = self.connect(place)
         loop = self.front.loop
@@ -176,7 +183,7 @@ class World:
                     await loop.sock_sendall(sock, raw[at : at + step])
                     if piece:
                         await asyncio.sleep(0)
-            closed, reset = await self._hear(sock, came, QUIET_S, FIRST_S)
+            closed, reset = await self._hear(sock, came, *((DEADLINE_S,) if ends else (QUIET_S, FIRST_S)))
             if then and not closed:
                 with contextlib.suppress(ConnectionError):
                     await loop.sock_sendall(sock, then)
