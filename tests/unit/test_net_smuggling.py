@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.boundary.smuggling import frames
 from tests.boundary.smuggling.corpus import Case, Expected, load
 from tests.boundary.smuggling.frames import read as read_frames
-from tests.boundary.smuggling.proxy import Carried, Heard, World, with_reset
+from tests.boundary.smuggling.proxy import FIRST_S, Carried, Heard, World, with_reset
 from tests.boundary.smuggling.readers import Read, agrees, read_all, read_answers, read_one
 from tests.boundary.smuggling.sequences import SEQUENCES, Sequence
 
@@ -87,8 +87,15 @@ def after(raw: bytes, answers: int) -> bytes:
 
 async def through(case: Case, piece: int = 0) -> None:
     async with World() as world:
-        ends = case.expected[-1].word in ("refuse", "cut")
-        heard = await world.speak(case.raw, case.place, piece=piece, ends=ends)
+        word = case.expected[-1].word
+        heard = await world.speak(
+            case.raw,
+            case.place,
+            piece=piece,
+            ends=word in ("refuse", "cut"),
+            may_end=word == "either",
+            first_s=0.4 if word == "nothing" else FIRST_S,
+        )
         reads = held(case, heard, world)
         rest = heard.raw
         passed = [one for one in case.expected if one.word in ("pass", "either")]
@@ -364,7 +371,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 async def any_of(raws: list[bytes]) -> None:
     """Send mutated requests, each on a connection of its own; whatever passes is what the gate was asked."""
     async with World() as world:
-        heard = await asyncio.gather(*[world.speak(raw) for raw in raws])
+        heard = await asyncio.gather(*[world.speak(raw, first_s=0.4) for raw in raws])
         asked = {f"e{at + 1}": request for at, request in enumerate(world.witness.requests)}
         for effect_id, response in world.witness.ends:
             if response.outcome is Outcome.FAILED:
