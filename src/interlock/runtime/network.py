@@ -248,6 +248,23 @@ class Server:
         self._authority.refill()
 
 
+def import_ahead() -> None:
+    """Load what the first connection needs, while the command itself still loads: it waits for it otherwise."""
+    import cedarpy  # noqa: F401
+    import uvloop  # noqa: F401
+
+    import interlock.boundary.lens.reading
+    import interlock.boundary.net.front
+    import interlock.boundary.net.minting
+    import interlock.policy.contents
+    import interlock.policy.decision
+    import interlock.policy.net_derivation
+    import interlock.policy.net_effects
+    import interlock.runtime.inbound
+    import interlock.runtime.sending
+    import interlock.runtime.traffic  # noqa: F401
+
+
 def _loop() -> asyncio.AbstractEventLoop:
     import uvloop
 

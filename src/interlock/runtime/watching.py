@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from interlock.runtime.launch import RunRequest
     from interlock.runtime.living import Living
     from interlock.runtime.performer import Performer
+
+
+_A_MOMENT_S = 0.05
 
 
 def watch(
@@ -68,6 +72,7 @@ def watch(
 
     performer.sandbox = sandbox
     control = _control(performer, sandbox)
+    ended = _loading_ahead()
     try:
         status = sandbox.run(observe, serve, (control.source(),) if control is not None else ())
         if not performer.stopped:
@@ -85,10 +90,23 @@ def watch(
         performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
         return None
     finally:
+        ended.set()
         performer.sandbox = None
         if control is not None:
             control.close()
         touches.close()
+
+
+def _loading_ahead() -> threading.Event:
+    """Load the network's code beside a command that lives for a moment. Returns: what ends the wait for it."""
+    ended = threading.Event()
+
+    def load() -> None:
+        if not ended.wait(_A_MOMENT_S):
+            network.import_ahead()
+
+    threading.Thread(target=load, name="import-ahead", daemon=True).start()
+    return ended
 
 
 def _of_what_counts(
