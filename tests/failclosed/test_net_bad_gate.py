@@ -136,14 +136,18 @@ def test_a_gate_that_cannot_take_note_of_an_answer_breaks_no_other_connection() 
 
 
 class Slow(Witness):
-    """A gate that takes its time: the agent may be gone by then."""
+    """A gate that takes its time: the agent is gone by then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_decide = asyncio.Event()
 
     def propose(self, request: NetRequest, body: Body | None) -> Passage | Awaitable[Passage]:
         self.requests.append(request)
         return self._decided()
 
     async def _decided(self) -> Passage:
-        await asyncio.sleep(0.1)
+        await self.may_decide.wait()
         return Passed(effect_id="e1")
 
     def propose_message(self, message: NetMessage) -> Passage | Awaitable[Passage]:
@@ -159,6 +163,8 @@ def test_a_request_whose_agent_left_before_the_decision_is_never_sent() -> None:
             await until(lambda: gate.requests)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             sock.close()
+            await asyncio.sleep(0.1)  # what the kernel has told is read by then
+            gate.may_decide.set()
             await until(lambda: gate.ends)
             assert gate.ends[0][1].outcome is Outcome.FAILED
             assert not world.carried
