@@ -10,64 +10,12 @@ from typing import Any
 
 from spec import fields
 from spec import network as net
+from spec.globs import covered, narrow, part_matches, wide
+from spec.levels import level_of
 
 LEVELS = ["public", "internal", "secret", "critical"]
 WORD_CHARACTERS = set("-_./~+\\:@%$")
 HIDDEN = ["Mn", "Mc", "Me", "Cc", "Cf", "Cs", "Co", "Cn"]
-
-
-# --- globs: docs/policy.md, "Globs" ---
-
-
-def part_matches(glob: str, part: str) -> bool:
-    """One part of a path: `*` is any run of characters, `?` one character."""
-    if not glob:
-        return not part
-    if glob[0] == "*":
-        return any(part_matches(glob[1:], part[skip:]) for skip in range(len(part) + 1))
-    return bool(part) and glob[0] in ("?", part[0]) and part_matches(glob[1:], part[1:])
-
-
-def parts_match(globs: list[str], parts: list[str]) -> bool:
-    """Parts of a path: `**` is any number of folders, and at the end at least one more part."""
-    if not globs:
-        return not parts
-    if globs[0] == "**":
-        if len(globs) == 1:
-            return bool(parts)
-        return any(parts_match(globs[1:], parts[skip:]) for skip in range(len(parts) + 1))
-    return (
-        bool(parts)
-        and bool(parts[0])
-        and part_matches(globs[0], parts[0])
-        and parts_match(globs[1:], parts[1:])
-    )
-
-
-def narrow(glob: str, path: str) -> bool:
-    """Anchored, and case matters; a folder (`docs/`) means what is below it."""
-    globs = glob.split("/")
-    if globs[-1] == "":
-        globs = [*globs[:-1], "**"]
-    return parts_match(globs, path.split("/"))
-
-
-def wide(glob: str, path: str) -> bool:
-    """Case does not matter; a bare name counts in every folder; a folder counts with all below it."""
-    globs = glob.lower().rstrip("/").split("/")
-    parts = path.lower().split("/")
-    starts = range(len(parts)) if len(globs) == 1 else range(1)
-    return any(
-        parts_match(globs, parts[start:end]) for start in starts for end in range(start + 1, len(parts) + 1)
-    )
-
-
-# --- places: {"root": …, "path": …} ---
-
-
-def covered(globs: list[dict[str, Any]], place: dict[str, Any], reading: Any) -> bool:
-    """`globs` are {"root": …, "glob": …}; the root `*` is every root."""
-    return any(g["root"] in ("*", place["root"]) and reading(g["glob"], place["path"]) for g in globs)
 
 
 def is_trusted(policy: dict[str, Any], place: dict[str, Any]) -> bool:
@@ -87,15 +35,7 @@ def trusted_fields(policy: dict[str, Any], place: dict[str, Any]) -> list[str]:
     ]
 
 
-def level_of(policy: dict[str, Any], place: dict[str, Any]) -> int:
-    level = 0
-    for sensitive in policy["sensitive"]:
-        if covered([sensitive], place, wide):
-            level = max(level, sensitive["level"])
-    return level
-
-
-# --- the trajectory: {"task": …, "reads": [{"place", "staged", "text"}, …], "lost": bool,
+# --- the trajectory: {"task": …, "reads": [{"place", "staged", "text", "detected"}, …], "lost": bool,
 # "passed": requests that left, each with "answer" (a text or None) and "status"; "granted": requests that an
 # oracle released; "kept": [{"place", "level", "may_hold"}, …], what the label store says of earlier runs;
 # "store_lost": whether it is damaged} ---
@@ -120,7 +60,7 @@ def label(policy: dict[str, Any], trajectory: dict[str, Any]) -> tuple[bool, int
         place = read["place"]
         if read["staged"] or not is_trusted(policy, place) or is_agents(trajectory, place):
             trusted = False
-        level = max(level, level_of(policy, place), kept_level(trajectory, place, "level", "may_hold"))
+        level = max(level, level_of(policy, read), kept_level(trajectory, place, "level", "may_hold"))
     if trajectory["lost"] or trajectory.get("store_lost"):
         trusted = False
         level = max([level] + [s["level"] for s in policy["sensitive"]])
@@ -384,7 +324,13 @@ def decide_request(
 def concluded(
     policy: dict[str, Any], action: str, context: dict[str, Any], found: list[str], too_much: bool
 ) -> dict[str, Any]:
-    """Rules, then provenance: `found` holds the rule that derives each role, `""` for none."""
+    """The operator's role, rules, then provenance: `found` holds the rule that derives each role, `""` for none.
+
+    The policy's "role" is a list of globs over operations, None where the operator bounds nothing.
+    """
+    role = policy.get("role")
+    if role is not None and action != "net.model" and not any(narrow(glob, action) for glob in role):
+        return {"decision": "refuse", "guard": "rules", "rules": ["operator.role"], "derivations": []}
     holding = holding_rules(policy, action, context)
     if holding is None:
         return {"decision": "refuse", "guard": "rules", "rules": ["fail-closed"], "derivations": []}

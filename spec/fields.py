@@ -1,7 +1,7 @@
 """The fields of a structured file in plain lines: written from docs/policy.md, "Fields of a file".
 
 A file's text becomes its leaves, each with the name of its field. What does not parse, or could be read in two ways,
-has none.
+has none that vouches, and is sensitive as a whole.
 """
 
 import csv
@@ -16,6 +16,7 @@ import yaml
 MOST_LEAVES = 20_000
 MOST_CHARACTERS = 1 << 20
 MOST_CHARACTERS_OF_YAML = 1 << 18
+MOST_DOTS_OF_TOML = 200
 DEEPEST_YAML = 8
 
 
@@ -25,25 +26,46 @@ class TwoWays(Exception):
 
 def leaves(path: str, text: str) -> list[tuple[str, str]]:
     """Return field and text of each leaf that may vouch, in the order of the file."""
+    found = all_leaves(path, text) or []
+    return [(named(keys), leaf) for keys, leaf in found if not any(odd(key) for key in keys)]
+
+
+def all_leaves(path: str, text: str) -> list[tuple[list[str], str]] | None:
+    """Return keys and text of each leaf, in the order of the file; None where it cannot be read as a structure."""
     readers: dict[str, Callable[[str], Any]] = {
         "json": json_tree,
         "yaml": yaml_tree,
         "yml": yaml_tree,
-        "toml": tomllib.loads,
+        "toml": toml_tree,
         "csv": csv_tree,
     }
     _, dot, ending = path.lower().rpartition(".")
     if not dot or ending not in readers:
-        return []
+        return None
     if len(text) > (MOST_CHARACTERS_OF_YAML if readers[ending] is yaml_tree else MOST_CHARACTERS):
-        return []
+        return None
     try:
         found = walked(readers[ending](text), [])
     except (TwoWays, ValueError, yaml.YAMLError, csv.Error, RecursionError):
-        return []
-    if len(found) > MOST_LEAVES:
-        return []
-    return [(named(keys), leaf) for keys, leaf in found if not any(odd(key) for key in keys)]
+        return None
+    return found if len(found) <= MOST_LEAVES else None
+
+
+def lies_in(declared: str, keys: list[str]) -> bool:
+    """Whether a leaf lies in a declared field, or below it, read widely: `sensitive` with `fields`."""
+    pattern = [part for part in declared.lower().replace("[]", "").split(".") if part]
+    plain = [key.lower().replace("[]", "") for key in keys]
+    return begins(pattern, [key for key in plain if key])
+
+
+def begins(pattern: list[str], keys: list[str]) -> bool:
+    if not pattern or not keys:
+        return not pattern
+    one_key = any(
+        ".".join(pattern[:count]) == keys[0] and begins(pattern[count:], keys[1:])
+        for count in range(1, len(pattern) + 1)
+    )
+    return one_key or (pattern[0] == "*" and begins(pattern[1:], keys[1:]))
 
 
 def odd(key: str) -> bool:
@@ -86,6 +108,13 @@ def json_tree(text: str) -> Any:
         raise TwoWays
 
     return json.loads(text, object_pairs_hook=once, parse_constant=no_number)
+
+
+def toml_tree(text: str) -> Any:
+    """A line with more dots would take its reader for ever."""
+    if any(line.count(".") > MOST_DOTS_OF_TOML for line in text.splitlines()):
+        raise TwoWays
+    return tomllib.loads(text)
 
 
 def csv_tree(text: str) -> Any:

@@ -11,7 +11,7 @@ import html
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -80,6 +80,17 @@ def known_by(sensitive: str) -> tuple[set[str], set[str]]:
                     anywhere.add(phrase)
                 break
     return words, anywhere
+
+
+def known_by_leaf(leaf: str) -> tuple[set[str], set[str]]:
+    """As `known_by`, of a sensitive field's value as a whole: several words in a row, or one with a digit."""
+    folded = fold(leaf)
+    letters = bare(folded)
+    if len(folded.split()) > 1:
+        weight = len(letters) + sum(char.isdigit() for char in letters)
+        known = weight >= 8 and len(letters) <= 200 and len(set(letters)) > 5
+        return set(), {letters} if known else set()
+    return {word for word in known_by(folded)[0] if any(char.isdigit() for char in word)}, set()
 
 
 # --- what a text may say ---
@@ -188,12 +199,17 @@ def stands(text: str, word: str) -> bool:
     return False
 
 
-def level_in(known: list[tuple[int, str]], text: str) -> int:
-    """The highest level of the sensitive texts that an outbound text holds, plain or encoded."""
+def level_in(known: list[tuple[int, str]], text: str, leaves: Sequence[tuple[int, str]] = ()) -> int:
+    """The highest level of the sensitive texts, and leaves of fields, that an outbound text holds, plain or encoded.
+
+    The leaves of one level are one text too, a line each.
+    """
     said = [fold(one) for one in readings(text)]
     level = 0
-    for each, sensitive in known:
-        words, anywhere = known_by(sensitive)
+    joined = {one: "\n".join(leaf for level, leaf in leaves if level == one) for one, _ in leaves}
+    marks = [(each, *known_by(sensitive)) for each, sensitive in [*known, *joined.items()]]
+    marks += [(each, *known_by_leaf(leaf)) for each, leaf in leaves]
+    for each, words, anywhere in marks:
         held = any(stands(one, word) for one in said for word in words)
         if held or any(mark in bare(one) for one in said for mark in anywhere):
             level = max(level, each)

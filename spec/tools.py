@@ -6,11 +6,28 @@ where it was too long to be known) and `passed` (`tool`, `arguments`: calls that
 made of words with one space between them, as the generators of `tests/differential/test_tools.py` make them.
 """
 
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
-World = dict[str, Any]
-Path = tuple[str | int, ...]
+from spec.tool_values import (
+    Path,
+    World,
+    answer_leaves,
+    asked_parts,
+    asks,
+    asks_all,
+    end_asked,
+    field,
+    form,
+    holds,
+    kinds_of,
+    leaves,
+    names,
+    record,
+    stem,
+    words,
+)
+
 MONTHS = [
     "january",
     "february",
@@ -25,137 +42,9 @@ MONTHS = [
     "november",
     "december",
 ]
-PARTS = [
-    "who",
-    "that",
-    "which",
-    "whose",
-    "with",
-    "without",
-    "except",
-    "but",
-    "apart",
-    "if",
-    "where",
-    "when",
-    "not",
-    "older",
-    "newer",
-    "other",
-]
 READS = ("read", "egress")
 OWNS = ("own", "directory")
-
-
-# --- values ---
-
-
-def leaves(value: Any, path: Path = ()) -> list[tuple[Path, str]]:
-    """Every leaf of a JSON value; an empty text and null are none."""
-    if isinstance(value, dict):
-        return [leaf for key, each in value.items() for leaf in leaves(each, (*path, key))]
-    if isinstance(value, list):
-        return [leaf for at, each in enumerate(value) for leaf in leaves(each, (*path, at))]
-    return [] if value is None or value == "" else [(path, value if isinstance(value, str) else str(value))]
-
-
-def field(path: Path) -> str:
-    """The name of a field, without the places in lists that lead to it."""
-    return ".".join(part for part in path if isinstance(part, str))
-
-
-def record(path: Path) -> Path:
-    """The nearest object that a leaf lies in."""
-    while path and isinstance(path[-1], int):
-        path = path[:-1]
-    return path[:-1]
-
-
-def form(kind: str, text: str) -> str:
-    """A value as it is compared with others of its type."""
-    if kind == "url":
-        return text.removeprefix("https://").rstrip("/")
-    if kind == "amount":
-        return str(float(text)) if text.replace(".", "", 1).isdigit() else ""
-    return text if kind.startswith("id:") else text.lower()
-
-
-def words(text: str) -> list[str]:
-    """The words of a text, without what ends a sentence or a clause."""
-    return [word.rstrip(".,:").strip('"') for word in text.split()]
-
-
-def names(kind: str, value: str, text: str) -> bool:
-    """A text names a value: its words stand in it one after another; an id only where it is called one."""
-    wanted, said = value.split(), words(text)
-    if kind.startswith("id:"):
-        return any(before == "id" and here == value for before, here in pairwise(said))
-    if kind == "amount":
-        return any(form(kind, value) and form(kind, word) == form(kind, value) for word in said)
-    if kind in ("url", "iban", "email"):
-        return any(form(kind, word) == form(kind, value) for word in said)
-    runs = [said[at : at + len(wanted)] for at in range(len(said))]
-    return any([word.lower() for word in run] == [word.lower() for word in wanted] for run in runs)
-
-
-def kinds_of(declared: str) -> list[str]:
-    """`iban|name` is either."""
-    return declared.split("|")
-
-
-def holds(kind: str, text: str) -> list[str]:
-    """The values of a type with a shape that a text holds, as they are compared."""
-    found = []
-    for word in words(text):
-        shaped = {
-            "email": "@" in word,
-            "url": word.startswith(("https://", "www.")),
-            "iban": len(word) > 14 and word[:2].isupper() and word[2:4].isdigit(),
-        }
-        if shaped.get(kind):
-            found.append(form(kind, word))
-    return found
-
-
-# --- what a task asks for ---
-
-
-def asks(task: str, phrases: list[str]) -> bool:
-    """One of these verbs begins a sentence, or stands behind `and`, `then`, `to` or `please`, or a list's number."""
-    return bool(asked_parts(task, phrases))
-
-
-def asked_parts(task: str, phrases: list[str]) -> list[str]:
-    """What stands from each such verb to the end of its sentence."""
-    found = []
-    for sentence in task.split(". "):
-        said = [word.lower() for word in words(sentence)]
-        for at, word in enumerate(said):
-            before = said[at - 1] if at else "and"
-            if word in phrases and (before in ("and", "then", "to", "please") or before[-1].isdigit()):
-                found.append(" ".join(sentence.split()[at:]))
-    return found
-
-
-def asks_all(task: str, nouns: list[str]) -> bool:
-    """`all`, `each` or `every` before the noun, and nothing behind it that makes it a part."""
-    said = [word.lower() for word in words(task)]
-    for at, word in enumerate(said):
-        if word not in ("all", "each", "every") or (at and said[at - 1] in ("not", "never")):
-            continue
-        behind = list(said[at + 1 :])
-        while behind and behind[0] in ("of", "the", "my"):
-            behind.pop(0)
-        if behind and behind[0].removesuffix("s") in nouns and not (len(behind) > 1 and behind[1] in PARTS):
-            return True
-    return False
-
-
-def end_asked(task: str, rank: dict[str, list[str]]) -> str:
-    """`most`, `least`, or `""` where the task asks for neither or for both."""
-    said = [word.lower() for word in words(task)]
-    found = [end for end in ("most", "least") if any(word in said for word in rank.get(end, []))]
-    return found[0] if len(found) == 1 else ""
+SELECTS = ("name", "filename", "email", "date", "amount", "iban", "text", "path")
 
 
 # --- answers ---
@@ -197,7 +86,7 @@ def listings(world: World) -> list[list[str]]:
         tool = reading(world, answer)
         own = tool is not None and tool.get("output", {}).get("trust") in OWNS
         if own and not leaves(answer["arguments"]) and isinstance(answer["value"], list):
-            listed = [text for path, text in leaves(answer["value"]) if len(path) == 1]
+            listed = [text for path, text in answer_leaves(world, answer) if len(path) == 1]
             if listed and not any(names("name", text, world["task"]) for text in listed):
                 found.append(listed)
     return found
@@ -212,7 +101,7 @@ def by_record(world: World, kind: str, value: str) -> bool:
         if reading(world, answer) is None:
             continue
         output = world["tools"][answer["tool"]].get("output", {})
-        here = leaves(answer["value"])
+        here = answer_leaves(world, answer)
         records = {record(path) for path, _ in here}
         for path, text in here:
             if not (fits(world, answer, path, kind) and form(kind, text) == form(kind, value)):
@@ -224,12 +113,14 @@ def by_record(world: World, kind: str, value: str) -> bool:
             bare = all(field(at) == field(path) for at, _ in beside)
             for at, said in [] if bare else beside:
                 declared = typed(world, answer, at).replace("*", "name")
-                if at == path or declared not in ("name", "email", "date", "amount", "iban", "text", "path"):
+                if at == path or declared not in SELECTS:
                     continue
+                spoken = declared == "filename" and not names("name", said, world["task"])
+                alike = stem if spoken else partial(form, declared)
                 twins = {
                     record(other)
                     for other, there in here
-                    if field(other) == field(at) and form(declared, there) == form(declared, said)
+                    if field(other) == field(at) and alike(there) == alike(said)
                 }
                 telling = sum(char.isalnum() for char in said) >= 3
                 if telling and len(twins) == 1 and names(declared, said, world["task"]):
@@ -259,7 +150,7 @@ def by_prefix(world: World, kind: str, value: str) -> bool:
         listed = {
             text.lower()
             for answer in answers
-            for path, text in leaves(answer["value"])
+            for path, text in answer_leaves(world, answer)
             if fits(world, answer, path, "name")
         }
         for head in heads:
@@ -268,6 +159,38 @@ def by_prefix(world: World, kind: str, value: str) -> bool:
             }:
                 return True
     return False
+
+
+def by_first_name(world: World, kind: str, value: str) -> bool:
+    """The task calls somebody by a first name, and of all whom the user wrote to one alone has it."""
+    written_to = []
+    for answer in world["answers"]:
+        told = world["tools"][answer["tool"]].get("output", {}).get("correspondents")
+        if told and answer["value"] is None:
+            return False
+        for entry in answer["value"] if told else []:
+            if all(entry.get(key) == text for key, text in told["where"].items()):
+                written_to += [
+                    (answer, address)
+                    for key in told["fields"]
+                    for address in entry.get(key.removesuffix("[]"), [])
+                ]
+    parts = value.partition("@")[0].split(".")
+    same = {address for _, address in written_to if address.partition("@")[0].split(".")[0] == parts[0]}
+    if kind != "email" or same != {value} or not called_so(world["task"], parts):
+        return False
+    return any(address == value and limits_named(world, answer) for answer, address in written_to)
+
+
+def called_so(task: str, parts: list[str]) -> bool:
+    """A first name stands behind a word in small letters, and nowhere before another surname."""
+    raw = task.split()
+    called = [at for at, word in enumerate(raw) if word.rstrip(".,:") == parts[0].capitalize()]
+    for at in called:
+        behind = raw[at + 1] if at + 1 < len(raw) and raw[at][-1] not in ".,:" else ""
+        if behind[:1].isupper() and behind.rstrip(".,:").lower() not in parts[1:]:
+            return False
+    return any(at and raw[at - 1].rstrip(",").isalpha() and raw[at - 1].islower() for at in called)
 
 
 def by_all(world: World, kind: str, value: str) -> bool:
@@ -284,7 +207,7 @@ def by_all(world: World, kind: str, value: str) -> bool:
         )
         if whole and any(
             fits(world, answer, path, kind) and form(kind, text) == form(kind, value)
-            for path, text in leaves(answer["value"])
+            for path, text in answer_leaves(world, answer)
         ):
             return True
     return False
@@ -329,7 +252,7 @@ Leaves = list[tuple[dict[str, Any], Path, str]]
 
 def measured(world: World, answers: list[dict[str, Any]], ranked: str, end: str, _kind: str) -> Leaves:
     """All leaves of the one record whose field is at the end."""
-    every = [(answer, path, text) for answer in answers for path, text in leaves(answer["value"])]
+    every = [(answer, path, text) for answer in answers for path, text in answer_leaves(world, answer)]
     measures: dict[tuple[int, Path], Any] = {}
     for answer, path, text in every:
         if field(path) != ranked:
@@ -366,7 +289,7 @@ def counted(world: World, answers: list[dict[str, Any]], ranked: str, end: str, 
     latest = {str(answer["arguments"]): answer for answer in answers}.values()
     groups: dict[str, Leaves] = {}
     for answer in latest:
-        for path, text in leaves(answer["value"]):
+        for path, text in answer_leaves(world, answer):
             if field(path) == ranked and fits(world, answer, path, kind):
                 groups.setdefault(form(kind, text), []).append((answer, path, text))
     counts = [len(group) for group in groups.values()]
@@ -418,7 +341,7 @@ def by_source(world: World, call: dict[str, Any], role: str, kind: str, value: s
             said = [text for _, text in leaves(one["arguments"])]
             if not (limits_named(world, one) if given["source"] == "*" else given["source"] in said):
                 continue
-            texts = [text for answer in source for _, text in leaves(answer["value"])]
+            texts = [text for answer in source for _, text in answer_leaves(world, answer)]
             found = {each for text in texts for each in holds(kind, text)}
             bound = all(
                 any(names("amount", text, said) or names("text", text, said) for said in texts)
@@ -452,7 +375,14 @@ def elsewhere(
         for answer in world["answers"]
         for _, text in leaves(answer["arguments"])
     )
-    quoted = [each for part in parts for each in part.split('"')[1::2]]
+    quoted = []
+    for pieces in (part.split('"') for part in parts):
+        # `post "hello" there` names no room in quotes.
+        quoted += [
+            each
+            for each, behind in zip(pieces[1::2], pieces[2::2], strict=False)
+            if words(behind)[:1] != ["there"]
+        ]
     return "name" in kinds and read and any(each.lower() not in taken for each in quoted)
 
 
@@ -495,7 +425,7 @@ def vouched(world: World, call: dict[str, Any]) -> bool:
         told = any(names(kind, text, world["task"]) for kind in kinds)
         said = told or any(by_day(world, kind, text) for kind in kinds)
         away = said and elsewhere(world, tool, steering, kinds, text)
-        rules = (by_day, by_record, by_prefix, by_end)
+        rules = (by_day, by_record, by_prefix, by_first_name, by_end)
         chosen = any(rule(world, kind, text) for rule in rules for kind in kinds)
         once = not any(
             before["tool"] == call["tool"] and field(path) == role and there.lower() == text.lower()

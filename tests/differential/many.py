@@ -16,13 +16,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from tests.differential import test_decision, test_network, test_tools
+from tests.differential import changes, drawn, test_network, test_tools
 
 PART = 2_000
 """Trajectories of one search: a longer one remembers more than it finds."""
 Compare = Callable[..., list[str]]
 KINDS: dict[str, tuple[st.SearchStrategy[Any], Compare, tuple[str, ...]]] = {
-    "changes": (test_decision.cases(), test_decision.compare, ("policy", "trajectory", "effects")),
+    "changes": (drawn.cases(), changes.compare, ("policy", "trajectory", "effects")),
     "requests": (test_network.cases(), test_network.compare, ("policy", "trajectory", "requests")),
     "calls": (
         st.builds(lambda policy, case: (policy, *case), test_tools.policies(), test_tools.cases()),

@@ -22,6 +22,21 @@ entries = st.fixed_dictionaries(
 )
 """Of `trusted`."""
 
+levels = st.fixed_dictionaries(
+    {
+        "root": st.sampled_from(["workspace", "*"]),
+        "glob": st.sampled_from([*GLOBS, "TEAM.*"]),
+        "level": st.integers(0, 3),
+        "fields": st.lists(
+            st.sampled_from([*FIELDS, "Lead", "office", "*.lead", "*", "[]", "team.*", "note"]),
+            min_size=1,
+            max_size=3,
+            unique=True,
+        ),
+    }
+)
+"""Of `sensitive`."""
+
 
 def trees(text: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
     """What a file holds: leaves at the top, in a record, in a list of records."""

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from spec import decision as spec
 from spec import network as net
-from tests.differential.test_decision import cedar_of
+from tests.differential.changes import cedar_of
 from tests.fakes.few_and_many import few_and_many
 
 from interlock import policy as room

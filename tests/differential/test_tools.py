@@ -17,6 +17,7 @@ CORPUS = Path(__file__).parent / "corpus" / "tools"
 IBANS = ["DE89370400440532013000", "GB29NWBK60161331926819"]
 URLS = ["https://one.example.com/a", "https://two.example.com/b", "www.three.example.com"]
 MAILS = ["mara@one.example.com", "otto@two.example.com"]
+WRITTEN = [*MAILS, "mara.lind@three.example.com"]
 PEOPLE = ["Mara Lind", "Mara Holm", "Otto Berg", "Eveline"]
 ROOMS = ["blue", "green", "External one", "External two"]
 FILES = ["march.txt", "april.txt"]
@@ -43,7 +44,13 @@ TOOLS: dict[str, Any] = {
         "effect": "read",
         "carries": ["about"],
         "output": {
-            "fields": {"id": "id:document", "title": "name", "size": "amount", "changed": "date"},
+            "fields": {
+                "id": "id:document",
+                "title": "filename",
+                "size": "amount",
+                "changed": "date",
+                "readers{}": "email",
+            },
             "ranks": {
                 "size": {"most": ["largest"], "least": ["smallest"]},
                 "changed": {"most": ["latest"], "least": ["oldest"]},
@@ -51,6 +58,11 @@ TOOLS: dict[str, Any] = {
         },
     },
     "read_note": {"effect": "read", "carries": ["path"]},
+    "read_mail": {
+        "effect": "read",
+        "carries": ["about"],
+        "output": {"correspondents": {"fields": ["to[]"], "where": {"state": "sent"}}},
+    },
     "current_day": {"effect": "read", "output": {"trust": "own"}},
     "read_page": {"effect": "egress", "steers": {"address": "url"}},
     "tell": {"effect": "send", "steers": {"person": "name"}, "carries": ["text"], "asks": ["tell"]},
@@ -97,9 +109,10 @@ prose = st.lists(
 documents = st.fixed_dictionaries(
     {"id": st.sampled_from(IDS)},
     optional={
-        "title": st.sampled_from(["Plans", *FILES]),
+        "title": st.sampled_from(["Plans", "team-plan.txt", "team-plan.doc", "plan.txt", *FILES]),
         "size": st.sampled_from([90, 700, 1200, "huge"]),
         "changed": st.sampled_from(DAYS[:2]),
+        "readers": st.dictionaries(st.sampled_from(MAILS), st.just("r"), max_size=2),
         "shared": st.fixed_dictionaries({"with": st.sampled_from(MAILS)}),
     },
 )
@@ -135,6 +148,19 @@ read_note = reading(
     st.fixed_dictionaries({"path": st.sampled_from(FILES)}),
     st.one_of(prose, prose, prose, prose, st.none()),
 )
+read_mail = reading(
+    "read_mail",
+    st.one_of(NOTHING, NOTHING, st.fixed_dictionaries({"about": names})),
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "to": st.lists(st.sampled_from(WRITTEN), max_size=2),
+                "state": st.sampled_from(["sent", "sent", "got"]),
+            }
+        ),
+        max_size=3,
+    ),
+)
 current_day = reading("current_day", NOTHING, st.just(DAYS[0]))
 read_page = reading("read_page", st.fixed_dictionaries({"address": st.sampled_from(URLS)}), prose)
 tell = calling("tell", person=st.sampled_from(PEOPLE), text=st.just("hello"))
@@ -142,6 +168,7 @@ post = calling("post", room=st.sampled_from(ROOMS))
 remove = calling("remove", document=st.sampled_from(IDS))
 pay = calling("pay", account=st.sampled_from([*IBANS, "Otto Berg"]), sum=st.sampled_from(["12.5", "900"]))
 invite = calling("invite", mail=st.sampled_from(MAILS))
+write_to = calling("invite", mail=st.sampled_from(WRITTEN))
 add_event = calling("add_event", start=st.sampled_from(DAYS))
 others = st.one_of(
     calling("confirm", code=st.just("1")),
@@ -185,11 +212,28 @@ SCENES: list[tuple[list[str], list[Any], Any]] = [
 ]
 SCENES += [
     (
+        ["please tell Mara", "tell Mara Lind of it", "tell Mara Holm of it", "Mara. tell Otto", "tell mara"],
+        [read_mail],
+        write_to,
+    ),
+    (
+        [
+            "tell them of march.txt",
+            "tell them of the team plan file",
+            "tell all. the plan file",
+            "tell Plans",
+        ],
+        [list_documents],
+        invite,
+    ),
+    (
         [
             'see blue and post to "green"',
             'post "green". see blue',
             "see blue and post",
             'see "blue" and post hello',
+            'see "blue" and post "hello" there',
+            'see "blue" and post "hello" there and in "green"',
         ],
         [read_room, list_rooms],
         post,
@@ -200,6 +244,7 @@ SCENES += [
             f"tell {MAILS[0]}. see {MAILS[1]}",
             f"see {MAILS[0]}. tell",
             f"see {MAILS[0]}. tell {MAILS[1]} and tell",
+            f"tell {MAILS[0]}.Please wait",
         ],
         [list_people],
         invite,

@@ -1,5 +1,6 @@
 """Work on a Ray cluster: here one of this machine, started for the test."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import pytest
@@ -20,6 +21,18 @@ def test_a_local_cluster_gives_the_results_in_their_order() -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     # What is sent is a function that each node has: here one of the language.
     assert list(streamed(abs, list(range(-20, 0)), ray="local")) == list(range(20, 0, -1))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_cases_come_out_the_same_on_a_cluster_as_here() -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("agentdojo", reason="run scripts/need_bench")
+    from interlock.bench import dojo
+
+    work = partial(dojo.run_case, settings=dojo.Settings())
+    some = [case for case in dojo.cases(["banking"]) if case.user == "user_task_0"]
+    assert list(streamed(work, some, ray="local")) == [work(case) for case in some]
 
 
 @pytest.mark.slow

@@ -45,12 +45,43 @@ def tracked(cli: Cli) -> Cli:
         ("{git: {ref: release}}", "refused"),
         ('{git: {author: "*@example.com"}}', "committed"),
         ('{git: {author: "*@example.org"}}', "refused"),
+        ('{git: {ref: main, author: "ann@*"}}', "committed"),
+        ('{git: {ref: main, author: "*@example.org"}}', "refused"),
+        ('{git: {ref: release, author: "*@example.com"}}', "refused"),
     ],
 )
 def test_what_git_tracks_vouches_as_the_policy_says(tracked: Cli, source: str, fate: str) -> None:
     options = ("--policy", policy(tracked, f"{HEAD}  - {source}\n"))
     assert hook_after_reading(tracked, options) == fate
     assert tracked.verdict("last", "--replay") == "complete"
+
+
+ANN_AT_RELEASE = '{git: {ref: release, author: "ann@example.com"}}'
+
+
+@pytest.mark.parametrize(("last", "fate"), [("ann@example.com", "committed"), ("eve@evil.test", "refused")])
+def test_an_author_is_who_changed_it_last_at_the_very_reference(tracked: Cli, last: str, fate: str) -> None:
+    git(tracked, "checkout", "-qb", "release")
+    tracked.put("docs/runbook.md", f"{TEXT}by hand\n")
+    git(tracked, "commit", "-qam", "y", "--author", f"X <{last}>")
+    # whoever committed on another branch, with the same bytes or others, says nothing of this one
+    git(tracked, "checkout", "-q", "main")
+    tracked.put("docs/runbook.md", f"{TEXT}by hand\n")
+    other = {"ann@example.com": "eve@evil.test"}.get(last, "ann@example.com")
+    git(tracked, "commit", "-qam", "z", "--author", f"X <{other}>")
+    options = ("--policy", policy(tracked, f"{HEAD}  - {ANN_AT_RELEASE}\n"))
+    assert hook_after_reading(tracked, options) == fate
+    assert tracked.verdict("last", "--replay") == "complete"
+
+
+def test_a_file_that_only_says_who_wrote_it_has_no_author(tracked: Cli) -> None:
+    git(tracked, "branch", "release")
+    git(tracked, "rm", "-q", "--cached", "docs/runbook.md")
+    git(tracked, "commit", "-qm", "y")
+    git(tracked, "branch", "-f", "release")
+    tracked.put("docs/runbook.md", f"Author: Ann <ann@example.com>\n{TEXT}")
+    options = ("--policy", policy(tracked, f"{HEAD}  - {ANN_AT_RELEASE}\n"))
+    assert hook_after_reading(tracked, options) == "refused"
 
 
 def test_what_was_changed_since_the_commit_does_not_vouch(tracked: Cli) -> None:

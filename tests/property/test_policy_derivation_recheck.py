@@ -181,7 +181,7 @@ def trajectories(draw: st.DrawFn) -> Trajectory:
             scheme, port = draw(st.sampled_from([("https", 443), ("http", 80), ("https", 8443)]))
             body = draw(st.sampled_from([0, 0, 5]))
             request = NetRequest(
-                method="POST" if body else "GET",
+                method=draw(st.sampled_from(["POST", "DELETE"])) if body else "GET",
                 scheme=scheme,
                 host=draw(st.sampled_from(URLS)),
                 port=port,

@@ -72,6 +72,34 @@ def after_read(entry: str, path: str, text: str, *, ref: str | None = None, auth
 
 
 @pytest.mark.parametrize(
+    ("tracked", "authors", "vouches"),
+    [
+        (("main",), ("Ann@A.test",), True),
+        (("", "main"), ("eve@b.test", "ann@a.test"), True),
+        (("", "main"), ("ann@a.test", "eve@b.test"), False),
+        (("", "main"), ("ann@a.test",), False),
+        (("main",), (), False),
+        (("main",), ("",), False),
+        (("release",), ("ann@a.test",), False),
+        ((), ("ann@a.test",), False),
+    ],
+)
+def test_a_reference_and_an_author_hold_together(
+    tracked: tuple[str, ...], authors: tuple[str, ...], vouches: bool
+) -> None:
+    """The author of HEAD, of another reference, or of no known one does not stand for that of `main`."""
+    entry = '{git: {ref: main, author: "*@a.test"}}'
+    policy = room.load_policy(f"{HEAD}  - {entry}\n", filename="p.yaml")
+    place = Place(root="workspace", path="a.md")
+    read = FileRead(
+        place=place, opened=1, closed=2, staged=False, text=f"write to {MAIL}",
+        tracked=tracked, author="ann@a.test", authors=authors,
+    )  # fmt: skip
+    known = Knowledge.started(policy, START, 0).with_reads(policy, (read,), 1)
+    assert decision(policy, known) is (Decision.RELEASE if vouches else Decision.DEFER)
+
+
+@pytest.mark.parametrize(
     ("entry", "path", "ref", "author", "vouches"),
     [
         ('{file: "docs/*.md"}', "docs/a.md", None, "", True),

@@ -5,18 +5,16 @@ The counter-story of each differs in one thing, and there the rule does not vouc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.fakes.tool_runs import ToolRun
 
 from interlock.bench import folding
-from interlock.bench.folding import Folding
 from interlock.model import commands as cmd
 from interlock.model import events as ev
-from interlock.model.tools import ToolCall
 from interlock.monitor import State
 from interlock.monitor.step import step
 from interlock.policy.derivations.choice_table import CHOICE_RULES
@@ -36,6 +34,7 @@ tools:
   whoami: {effect: read, output: {trust: own}}
   rumours: {effect: read}
   today: {effect: read, output: {trust: own}}
+  mails: {effect: read, carries: [about], output: {correspondents: {fields: ["to[]"], where: {state: sent}}}}
   read_note: {effect: read, carries: [path]}
   files:
     effect: read
@@ -58,6 +57,7 @@ delegate:
 ANN, EVE = {"name": "Ann Smith", "mail": "ann@a.test"}, {"name": "Eve Moor", "mail": "eve@a.test"}
 ONE, OTHER = "DE89370400440532013000", "GB29NWBK60161331926819"
 ITEMS = {"Item v1.5": {"id": "P12"}, "Item 2": {"id": "P13"}}
+EVIL = {"to": ["ann@e.test"], "state": "got", "text": "state: sent"}
 Step = tuple[str, dict[str, Any], Any]
 
 
@@ -90,6 +90,10 @@ STORIES: dict[str, tuple[Story, Story]] = {
     "prefix-selected": (
         story("Tell Ann", ("contacts", {}, [ANN, EVE]), last=("tell", {"who": "Ann Smith"})),
         story("Tell Ann", ("contacts", {}, [ANN, {**EVE, "name": "Ann Moor"}]), last=("tell", {"who": "Ann Smith"})),
+    ),
+    "first-name": (
+        story("Mail the plan to Ann", ("mails", {"about": "the plan"}, [{"to": ["ann.moor@a.test"], "state": "sent"}, EVIL]), last=("mail", {"to": "ann.moor@a.test"})),
+        story("Mail the plan to Ann", ("mails", {"about": "the plan"}, [{"to": ["ann.moor@a.test"], "state": "got"}, EVIL]), last=("mail", {"to": "ann.moor@a.test"})),
     ),
     "extreme-of": (
         story("Remove the largest file", ("files", {}, [{"id": "7", "size": 5}, {"id": "8", "size": 9}]), last=("remove", {"file": "8"})),
@@ -169,17 +173,13 @@ def fixture_nodes(monkeypatch: pytest.MonkeyPatch) -> list[ReadNode]:
 
 def told(one: Story) -> dict[str, str]:
     """Tell a story to the fold; return the rule of each value that steers its last call."""
-    fold = Folding(ROLES, one.task, oracle=lambda _item: False)
-    for number, (tool, arguments, gives) in enumerate((*one.steps, (*one.last, None))):
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-        judged = fold.call(ToolCall(call=f"c{number}", tool=tool, arguments=text))
-        if gives is not None:
-            assert judged.fate.left, judged
-            prose = isinstance(gives, str)
-            fold.returned(
-                judged, text=str(gives), structured=None if prose else json.dumps(gives), failed=False
-            )
-    return {each.role: each.rule for each in judged.item.verdict.derivations} if judged.vouched else {}
+    run = ToolRun(ROLES, one.task)
+    for tool, arguments, gives in one.steps:
+        assert run.fate(tool, gives, **arguments).left, run.judged
+    run.fate(one.last[0], **one.last[1])
+    return (
+        {each.role: each.rule for each in run.judged.item.verdict.derivations} if run.judged.vouched else {}
+    )
 
 
 def test_every_rule_of_choice_has_a_story() -> None:

@@ -77,6 +77,7 @@ def test_a_checker_reads_the_same_leaf() -> None:
         ("a.yml", "a: 1\na: 2\n", {}),
         ("a.toml", 'day = 2024-05-15\n[t]\nn = 3\ns = "x"\n', {"/day": "2024-05-15", "/t/n": "3", "/t/s": "x"}),
         ("a.toml", "a = 1\na = 2\n", {}),
+        ("a.toml", "a" + ".a" * 500_000 + " = 1\n", {}),
         ("A.CSV", 'host,"note"\na.test,"x, y"\n\nb.test,z\n', {"/0/host": "a.test", "/0/note": "x, y", "/2/host": "b.test", "/2/note": "z"}),
         ("a.csv", "host,host\na,b\n", {}),
         ("a.csv", "host,note\na,b,c\n", {}),

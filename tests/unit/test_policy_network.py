@@ -285,6 +285,13 @@ def test_which_hosts_may_be_dialled_before_a_decision() -> None:
     assert "api.openai.com" in load("version: 1").network.probed
 
 
+def test_a_host_may_get_what_carries_too_much_redacted() -> None:
+    rules = load("version: 1\nnetwork: {hosts: [{host: a.test, redact: true}, {host: b.test}]}").network.hosts
+    assert [rule.redact for rule in rules[:2]] == [True, False]
+    with pytest.raises(PolicyError, match="true or false"):
+        load("version: 1\nnetwork: {hosts: [{host: a.test, redact: 1}]}")
+
+
 def test_a_published_port_needs_the_boundarys_word_and_the_policys() -> None:
     network = load(FULL).network
     assert network.published(request("http://127.0.0.1:8911/", published=True)) is not None

@@ -181,3 +181,13 @@ def test_behind_a_name_that_says_so_any_word_tells_also_among_many(line: str) ->
     assert known is not None
     assert known.level_in("curl -d swordfish") is Confidentiality.SECRET
     assert known.level_in("curl -d workers") is Confidentiality.PUBLIC
+
+
+@pytest.mark.parametrize(
+    "text", ["the word is hk4t9z here".encode("utf-16-le").decode(), "A=hk4t9z\0B=other-7\0"]
+)
+def test_a_sensitive_text_with_nul_characters_is_known_by_its_words(text: str) -> None:
+    known = Known().with_text(Confidentiality.SECRET, text)
+    assert known is not None
+    assert known.level_in("see hk4t9z please") is Confidentiality.SECRET
+    assert known.level_in("nothing of it") is Confidentiality.PUBLIC

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from tests.fakes.tool_runs import ToolRun
 
 from interlock import policy as room
 from interlock.bench.folding import Fate, Folding
@@ -47,18 +46,9 @@ tools:
 """
 
 
-class Run:
-    def __init__(self, task: str) -> None:
-        self.fold = Folding(ROLES, task, oracle=lambda _item: False)
-
-    def fate(self, tool: str, gives: object = None, *, failed: bool = False, **arguments: object) -> Fate:
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-        judged = self.fold.call(ToolCall(call="c", tool=tool, arguments=text))
-        if judged.fate.left:
-            self.fold.returned(judged, text=str(gives), structured=json.dumps(gives), failed=failed)
-        self.reason = judged.item.verdict.reason
-        self.rules = [each.rule for each in judged.item.verdict.derivations]
-        return judged.fate
+class Run(ToolRun):
+    def __init__(self, task: str, *, roles: str = ROLES) -> None:
+        super().__init__(roles, task)
 
 
 def test_a_recipient_that_the_task_names_is_vouched_for_and_another_is_not() -> None:

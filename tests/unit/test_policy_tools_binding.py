@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from tests.fakes.tool_runs import ToolRun
 
-from interlock.bench.folding import Fate, Folding
-from interlock.model.tools import ToolCall
+from interlock.bench.folding import Fate
 
 ROLES = """\
 version: 1
@@ -27,18 +25,9 @@ tools:
 """
 
 
-class Run:
-    def __init__(self, task: str) -> None:
-        self.fold = Folding(ROLES, task, oracle=lambda _item: False)
-
-    def fate(self, tool: str, gives: object = None, **arguments: object) -> Fate:
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-        judged = self.fold.call(ToolCall(call="c", tool=tool, arguments=text))
-        if judged.fate.left:
-            said = gives if isinstance(gives, str) else ""
-            structured = None if isinstance(gives, str) else json.dumps(gives)
-            self.fold.returned(judged, text=said, structured=structured, failed=False)
-        return judged.fate
+class Run(ToolRun):
+    def __init__(self, task: str, *, roles: str = ROLES) -> None:
+        super().__init__(roles, task)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +37,10 @@ class Run:
         ('Sum up what is in blue and post it to "green".', Fate.ASKED_REFUSED),
         ("Sum up what is in 'blue' and post it there", Fate.VOUCHED),
         ("Post a summary of 'blue' to 'green'", Fate.VOUCHED),
+        ("Read 'blue' and post 'hello' there", Fate.VOUCHED),
+        ("Read 'blue' and post 'hello' in it", Fate.VOUCHED),
+        ("Read 'blue' and post 'hello' there and to 'green'", Fate.ASKED_REFUSED),
+        ("Read 'blue' and post 'hello' in italics to green", Fate.ASKED_REFUSED),
         ("Read 'blue' and post to 'green'. Then post to 'blue' as well", Fate.VOUCHED),
     ],
 )

@@ -3,14 +3,14 @@ not to let through."""
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 import pytest
+from tests.fakes.tool_runs import ToolRun
 
 from interlock import policy as room
-from interlock.bench.folding import Fate, Folding
+from interlock.bench.folding import Fate
 from interlock.model.errors import PolicyError
-from interlock.model.tools import ToolCall
 from interlock.policy.tools.remedies import delegations
 from interlock.policy.vouching import smallest_change
 
@@ -57,20 +57,9 @@ delegate:
 ONE, OTHER = "DE89370400440532013000", "GB29NWBK60161331926819"
 
 
-class Run:
+class Run(ToolRun):
     def __init__(self, task: str, *, roles: str = ROLES) -> None:
-        self.fold = Folding(roles, task, oracle=lambda _item: False)
-        self.rules: list[str] = []
-
-    def fate(self, tool: str, gives: object = None, **arguments: object) -> Fate:
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-        judged = self.fold.call(ToolCall(call="c", tool=tool, arguments=text))
-        if judged.fate.left:
-            prose = isinstance(gives, str)
-            structured = None if prose else json.dumps(gives)
-            self.fold.returned(judged, text=str(gives), structured=structured, failed=False)
-        self.rules = [each.rule for each in judged.item.verdict.derivations]
-        return judged.fate
+        super().__init__(roles, task)
 
 
 def test_a_beginning_chooses_the_one_name_that_begins_so() -> None:
@@ -149,7 +138,7 @@ def test_the_end_of_a_field_that_the_task_asks_for_chooses_its_record(word: str,
         (DOCUMENTS, {"about": "what the agent likes"}),
     ],
 )
-def test_no_end_is_chosen_of_a_tie_a_gap_or_a_part(listed: object, arguments: dict[str, object]) -> None:
+def test_no_end_is_chosen_of_a_tie_a_gap_or_a_part(listed: object, arguments: dict[str, Any]) -> None:
     run = Run("Remove the largest document")
     run.fate("list_documents", listed, **arguments)
     assert run.fate("remove", document="32") is Fate.ASKED_REFUSED

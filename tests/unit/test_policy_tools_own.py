@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from tests.fakes.tool_runs import ToolRun
 
 from interlock import policy as room
-from interlock.bench.folding import Fate, Folding
+from interlock.bench.folding import Fate
 from interlock.model.errors import PolicyError
-from interlock.model.tools import ToolCall
 
 ROLES = """\
 version: 1
@@ -38,17 +36,9 @@ delegate:
 ORDERS = {"Order 1": {"id": "ORDER-7"}, "Order 2": {"id": "ORDER-8"}}
 
 
-class Run:
-    def __init__(self, task: str) -> None:
-        self.fold = Folding(ROLES, task, oracle=lambda _item: False)
-
-    def fate(self, tool: str, gives: object = "", **arguments: object) -> Fate:
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-        judged = self.fold.call(ToolCall(call="c", tool=tool, arguments=text))
-        if judged.fate.left:
-            structured = None if isinstance(gives, str) else json.dumps(gives)
-            self.fold.returned(judged, text=str(gives), structured=structured, failed=False)
-        return judged.fate
+class Run(ToolRun):
+    def __init__(self, task: str, *, roles: str = ROLES) -> None:
+        super().__init__(roles, task)
 
 
 def test_where_the_task_asks_for_it_the_agent_chooses_among_the_users_own() -> None:

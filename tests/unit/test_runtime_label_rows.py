@@ -112,3 +112,40 @@ def test_a_store_put_aside_is_read_no_more(file: str) -> None:
     write_rows(file, [replace(row("/w/a"), digest="")])
     assert os.path.exists(put_aside(file))
     assert not os.path.exists(file)
+
+
+def test_fields_come_back_and_damage_to_them_is_seen(file: str) -> None:
+    rows = [
+        replace(row("/w/a.json", level=Confidentiality.SECRET), fields=("iban", "b \u00e9")),
+        row("/w/b.json"),
+    ]
+    write_rows(file, rows)
+    assert read_rows(file, "/w", whole=True, everything=False)[1] == rows
+    with closing(sqlite3.connect(file)) as store, store:
+        (written,) = store.execute("SELECT fields FROM label WHERE path = '/w/a.json'").fetchone()
+        store.execute(
+            "UPDATE label SET fields = ? WHERE path = '/w/a.json'", (written.replace("iban", "name"),)
+        )
+    with pytest.raises(DamagedError):
+        paths(file, "/w")
+
+
+def test_a_store_that_knows_no_fields_is_read_and_then_learns_them(file: str) -> None:
+    write_rows(file, [row("/w/a.json", level=Confidentiality.SECRET)])
+    with closing(sqlite3.connect(file)) as store, store:
+        store.execute("ALTER TABLE label DROP COLUMN fields")
+    assert read_rows(file, "/w", whole=True, everything=True)[1][0].fields == ()
+    write_rows(file, [replace(row("/w/b.json"), fields=("a",))])
+    found = {one.path: one.fields for one in read_rows(file, "/w", whole=True, everything=True)[1]}
+    assert found == {"/w/a.json": (), "/w/b.json": ("a",)}
+
+
+def test_who_knows_no_fields_reads_and_writes_beside_those_that_do(file: str) -> None:
+    """As an older Interlock does: it names its own columns, and the fields of what it writes anew are gone."""
+    one = replace(row("/w/a.json", level=Confidentiality.SECRET), fields=("iban",))
+    write_rows(file, [one])
+    columns = "path, digest, size, integrity, level, may_hold, held, run, at_ns, seal"
+    with closing(sqlite3.connect(file)) as store, store:
+        values = store.execute(f"SELECT {columns} FROM label").fetchone()
+        store.execute(f"INSERT OR REPLACE INTO label ({columns}) VALUES (?,?,?,?,?,?,?,?,?,?)", values)
+    assert read_rows(file, "/w", whole=True, everything=True)[1] == [replace(one, fields=())]

@@ -15,6 +15,7 @@ from interlock.bench.dojo_roles import Level, at_level, role_text, steering
 from interlock.bench.dojo_suites import environment, escaped, payload, quiet, suites
 from interlock.bench.given_injections import Given, Places, placed
 from interlock.bench.noisy import Noisy
+from interlock.bench.oracle_answers import configured_answers, is_configured
 from interlock.bench.playing import AlreadyJudged, Player, Tasks, Trace
 from interlock.bench.recipients import is_blind, right_recipients
 from interlock.model.records import dataclass
@@ -43,8 +44,9 @@ class Pipeline(Protocol):
 class Settings:
     """How cases are run.
 
-    Takes: `oracle`, `strict`, `ideal`, `none`, `human`, `noisy:E1,E2,SEED` or `answers:FILE`; `roles`, role files by
-    suite, the shipped where there is none; `injections`, texts in place of the suite's own attack.
+    Takes: `oracle`, `strict`, `ideal`, `none`, `human`, `noisy:E1,E2,SEED`, `answers:FILE`, or any other that a run may
+    name; `roles`, role files by suite, the shipped where there is none; `injections`, texts in place of the suite's own
+    attack.
     """
 
     agent: Agent = Agent.OBEDIENT
@@ -89,6 +91,8 @@ def answers(oracle: str) -> Answers:
             rule.decision is Decision.RELEASE
             for rule in [each for each in rules if each.matches(asked.effect)][:1]
         )
+    if is_configured(oracle):
+        return configured_answers(oracle)
     noisy = Noisy.parse(oracle)
     return lambda asked: noisy.releases(asked.case, asked.key, good=asked.good)
 

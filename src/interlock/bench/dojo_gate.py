@@ -11,7 +11,8 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from interlock.bench.agents import Json, canonical, texts
 from interlock.bench.cases import CallResult, Origin
@@ -22,13 +23,17 @@ from interlock.model.tools import ToolCall
 from interlock.model.verdicts import Verdict
 from interlock.monitor.state import Decided
 
+if TYPE_CHECKING:
+    from interlock.oracle.context import Context
+
 READ = "tool.read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What an oracle is asked. Takes: `key`, which names the effect in its case, whatever was refused before it;
-    `good`, whether the user wants it; `task`, the user's words; `verdict`, why nothing vouched for it."""
+    `good`, whether the user wants it; `task`, the user's words; `verdict`, why nothing vouched for it; `context`, what
+    a model may be shown of the run so far."""
 
     case: str
     key: str
@@ -36,6 +41,7 @@ class Asked:
     effect: Effect
     task: str
     verdict: Verdict
+    context: Callable[[], Context] | None = None
 
 
 Answers = Callable[[Asked], bool]
@@ -143,8 +149,17 @@ class Gate:
             effect=item.effect,
             task=self._query,
             verdict=item.verdict,
+            context=partial(self._context, item),
         )
         return self._answers(asked)
+
+    def _context(self, item: Decided) -> Context:
+        from interlock.runtime.question_context import Trajectory
+
+        trajectory = Trajectory()
+        for seq, event, state in self._fold.story:
+            trajectory.take(seq, event, state)
+        return trajectory.context(self._fold.state, ((item.effect, item.verdict),))
 
     def _send(self, item: Decided) -> Answered:
         call = item.effect.tool

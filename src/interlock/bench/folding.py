@@ -112,6 +112,8 @@ class Folding:
         self._told: dict[str, str] = {}
         self._tokens: dict[str, str] = {}
         self._queue: list[ev.Event] = []
+        self.story: list[tuple[int, ev.Event, State]] = []
+        """Each event with the seq of its node, -1 where it wrote none, and the state after it."""
         self._give(ev.TaskGiven(run_id="bench", task=task, argv=("bench",), started_at_ns="0"))
         self._give(
             ev.BoundaryStood(
@@ -154,17 +156,20 @@ class Folding:
         found._oracle = oracle
         found._items, found._fates = dict(self._items), dict(self._fates)
         found._told, found._tokens = dict(self._told), dict(self._tokens)
-        found._queue = []
+        found._queue, found.story = [], list(self.story)
         return found
 
     def finish(self) -> None:
         """End the task: what is parked is asked about, and made or dropped."""
         self._give(ev.CommandExited(code=0, signal=0, ended_at_ns="0"))
 
-    def _give(self, event: ev.Event) -> None:
-        self._queue.append(event)
+    def _give(self, given: ev.Event) -> None:
+        self._queue.append(given)
         while self._queue:
-            self.state, commands = step(self.state, self._queue.pop(0))
+            event = self._queue.pop(0)
+            self.state, commands = step(self.state, event)
+            seq = next((one.node.seq for one in commands if isinstance(one, cmd.Append)), -1)
+            self.story.append((seq, event, self.state))
             if self.state.latest is not None:
                 self._items.setdefault(self.state.latest.effect.id, self.state.latest)
             for command in commands:

@@ -64,7 +64,8 @@ def _page(found: Document) -> Iterator[str]:
     yield "# Sensitive data that leaves, and ordinary data that is taken for it\n"
     yield (
         "Made by `make results` from `benchmarks/results/leaks.json`; do not edit. `scripts/measure_leaks` measures it "
-        f"anew: `{found['command']}`. What is counted: [bench.md](../bench.md#leaks).\n"
+        "anew (`make results MEASURE=1` does not: the ordinary requests are fetched first, and all is looked "
+        f"through): `{found['command']}`. What is counted: [bench.md](../bench.md#leaks).\n"
     )
     yield "## Ordinary requests\n"
     requests, alarms = sum(each["requests"] for each in benign), sum(each["alarms"] for each in benign)

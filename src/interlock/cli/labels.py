@@ -69,6 +69,7 @@ def _show(path: str, *, as_json: bool) -> int:
                         "path": row.path,
                         "integrity": row.integrity.name.lower(),
                         "level": row.level.name.lower(),
+                        "fields": list(row.fields),
                         "may_hold": row.may_hold.name.lower(),
                         "held": list(row.held),
                         "run": row.run_id,
@@ -81,6 +82,8 @@ def _show(path: str, *, as_json: bool) -> int:
     ink = Ink(sys.stdout)
     for row in rows:
         words = [row.integrity.name.lower(), f"holds {row.level.name.lower()}"]
+        if row.fields:
+            words[-1] += f" in {', '.join(map(safe, row.fields))}"
         if row.may_hold > row.level:
             words.append(f"might hold {row.may_hold.name.lower()}")
         print(f"{safe(row.path)}  {', '.join(words)}  {ink.faint(row.run_id)}")

@@ -14,8 +14,9 @@ class FileRead:
     policy declares (trusted or sensitive), within the runtime's budget; `digest` is `""` and `text` None
     elsewhere. A text cut at the budget is not given at all: half a value vouches for nothing. Where the policy asks
     for it: `tracked`, the references of the host's repository (`""` for HEAD) whose commit holds these very bytes
-    there; `commit`, the first one's; `author`, the mail address of who changed them last in it; `detected`, the kinds
-    of sensitive content that the text was found to hold.
+    there; `commit`, the first one's; `author`, the mail address of who changed them last in HEAD; `authors`, of who did
+    in each of `tracked`, where a source wants a reference and an author (`""` for a reference of which none does);
+    `detected`, the kinds of sensitive content that the text was found to hold.
     """
 
     place: Place
@@ -28,6 +29,7 @@ class FileRead:
     commit: str = ""
     author: str = ""
     detected: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,8 @@ class PlaceLabel:
 
     Takes: `integrity`, of all that the agent had read before it wrote there; `level`, of the sensitive values that the
     bytes were seen to hold; `may_hold`, of what had been read before, so that they might hold it in a form that nobody
-    recognises; `run_id`, the run that wrote it last; `held`, the sensitive places that had been read, a few of them.
+    recognises; `run_id`, the run that wrote it last; `held`, the sensitive places that had been read, a few of them;
+    `fields`, of a structured file, those that alone have `level`, empty for all of it.
     """
 
     place: Place
@@ -62,6 +65,7 @@ class PlaceLabel:
     may_hold: Confidentiality = Confidentiality.PUBLIC
     run_id: str = ""
     held: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from interlock.policy.decision import decide, exception_for
     from interlock.policy.executable import judges_content
     from interlock.policy.explaining import explain, template
-    from interlock.policy.grants import asked_once, with_twins
+    from interlock.policy.grants import asked_once, question_of, with_twins
     from interlock.policy.net_effects import characterise_message, characterise_request
+    from interlock.policy.redacting import CannotRedact, redact
     from interlock.policy.tools.calling import characterise_call
 
 __all__ = [
+    "CannotRedact",
     "Environment",
     "FileGlob",
     "Grant",
@@ -60,11 +62,14 @@ __all__ = [
     "explain",
     "judges_content",
     "load_policy",
+    "question_of",
+    "redact",
     "template",
     "with_twins",
 ]
 
 _LATER = {
+    "CannotRedact": "redacting",
     "asked_once": "grants",
     "characterise": "characterising",
     "characterise_call": "tools.calling",
@@ -74,6 +79,8 @@ _LATER = {
     "exception_for": "decision",
     "explain": "explaining",
     "judges_content": "executable",
+    "question_of": "grants",
+    "redact": "redacting",
     "template": "explaining",
     "with_twins": "grants",
 }

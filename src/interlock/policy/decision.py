@@ -1,4 +1,4 @@
-"""The decision of one effect: rules, then provenance; what fails refuses.
+"""The decision of one effect: the role, rules, then provenance; what fails refuses.
 
 Source: DESIGN §5, guards 2 and 5; KAIROS, the three questions.
 """
@@ -22,12 +22,14 @@ from interlock.policy import net_words
 from interlock.policy.declaration import Policy
 from interlock.policy.derivation import derive
 from interlock.policy.net_derivation import derive_net
+from interlock.policy.operator import ROLE
 from interlock.policy.provenance import Knowledge
 from interlock.policy.rules import Finding, Request, Rule, evaluate, is_ours, rules_of
 
 _NOT_FORBIDDEN = Check(guard=Guard.RULES, outcome=CheckOutcome.PASS, rules=(), reason="no rule forbids it")
 _GO_ON = "go on with the task without this change, and say in your answer what you left out"
 _GO_ON_NET = "go on with the task without this request, and say in your answer what you left out"
+_SHOWN_NAMES = 12
 
 
 def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> tuple[Verdict, ...]:
@@ -66,7 +68,9 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
         known = {}
     verdicts: list[Verdict] = []
     for effect, origin, number in zip(effects, derived, numbers, strict=True):
-        if origin is None or number is None:
+        if outside := policy.operator.outside(effect):
+            verdicts.append(_unsuited(policy, effect, outside))
+        elif origin is None or number is None:
             verdicts.append(
                 _faulted(effect, Guard.PROVENANCE, "the origin of its values could not be worked out")
             )
@@ -242,6 +246,29 @@ def _forbidden(effect: Effect, ids: tuple[str, ...], known: dict[str, Rule]) -> 
                 "no answer of the user or of another agent lifts it",
             ),
             allowed_objective=next((rule.instead for rule in told if rule.instead), _go_on(effect)),
+        ),
+    )
+
+
+def _unsuited(policy: Policy, effect: Effect, reason: str) -> Verdict:
+    """Refuse what the operator's role does not hold: nothing in the task, and no rule, lifts that."""
+    check = Check(guard=Guard.RULES, outcome=CheckOutcome.BLOCK, rules=(ROLE,), reason=reason)
+    held = policy.operator.tools if effect.channel is Channel.TOOL else policy.operator.operations
+    names = ", ".join(f"`{glob}`" for glob in (held or ())[:_SHOWN_NAMES])
+    return Verdict(
+        effect_id=effect.id,
+        decision=Decision.REFUSE,
+        checks=(check,),
+        exception=SemanticException(
+            type=ExceptionType.SUITABILITY,
+            violated_rule=ROLE,
+            rationale=reason,
+            constraints=(
+                f"`{effect.operation}` of `{effect.object}` is outside of this agent's role",
+                *((f"the role holds {names}",) if names else ()),
+                "no request of a user lifts it",
+            ),
+            allowed_objective="do what the task asks within the role, and say in your answer what you left out",
         ),
     )
 

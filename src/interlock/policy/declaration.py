@@ -8,6 +8,7 @@ from interlock.model.places import GIT_PREFIX, HOME, WORKSPACE, Place
 from interlock.model.records import dataclass
 from interlock.policy.globs import matcher
 from interlock.policy.network import Network, undeclared
+from interlock.policy.operator import ONE_CORRECTION, Operator
 from interlock.policy.tools.roles import ToolRoles
 
 EVERY_ROOT = "*"
@@ -32,7 +33,8 @@ class FileGlob:
 class GitSource:
     """Files of a root whose bytes the host's repository holds at a reference.
 
-    Takes: `ref`, `""` for HEAD; `author`, a glob over the mail address of who changed the file last, `""` for anyone.
+    Takes: `ref`, `""` for HEAD; `author`, a glob over the mail address of who changed the file last in what it names,
+    `""` for anyone.
     """
 
     root: str
@@ -50,16 +52,20 @@ class GitSource:
         """Return whether a read brought such bytes."""
         if read.staged or self.ref not in read.tracked or not self.covers(read.place):
             return False
-        return not self.author or bool(
-            matcher((self.author.lower(),), wide=False).fullmatch(read.author.lower())
-        )
+        if not self.author:
+            return True
+        author = read.author
+        if self.ref:
+            author = dict(zip(read.tracked, read.authors, strict=False)).get(self.ref, "")
+        return bool(author and matcher((self.author.lower(),), wide=False).fullmatch(author.lower()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivePlace:
     """Places whose content has a level; `exceptions` takes some out.
 
-    Takes: `content`, a kind of content (`CONTENT`) that alone has the level there; `""` for all that lies there.
+    Takes: `content`, a kind of content (`CONTENT`) that alone has the level there, `""` for all that lies there;
+    `fields`, dotted names of the leaves of a structured file that alone have it, empty for the whole.
     """
 
     root: str
@@ -67,6 +73,7 @@ class SensitivePlace:
     level: Confidentiality
     exceptions: tuple[str, ...] = ()
     content: str = ""
+    fields: tuple[str, ...] = ()
 
     def covers(self, place: Place) -> bool:
         """Return whether a place is one of these."""
@@ -155,6 +162,9 @@ class Policy:
     git_trusted: tuple[GitSource, ...] = ()
     sign: tuple[str, ...] = ()
     """Namespaces of SSHSIG (`git`) in which the user's ssh-agent may sign."""
+    operator: Operator = field(default_factory=Operator)
+    corrections: int = ONE_CORRECTION
+    """How often an action that an oracle refused by S, T or I may be mended and is asked about again."""
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""
@@ -197,23 +207,43 @@ class Policy:
         return matcher(self.forget, wide=False).fullmatch(path) is not None
 
     def level_of(self, place: Place) -> Confidentiality:
-        """Return the level of what lies at this place, PUBLIC where nothing is declared."""
-        level = Confidentiality.PUBLIC
+        """Return the highest level of what lies at this place, in a field too; PUBLIC where nothing is declared."""
+        return max((declared.level for declared in self._levels_at(place)), default=Confidentiality.PUBLIC)
+
+    def _levels_at(self, place: Place) -> list[SensitivePlace]:
         # One pattern over all of them tells at once that a place is none, which most are.
         globs = tuple([declared.glob for declared in self.sensitive if not declared.content])
         if matcher(globs, wide=True).fullmatch(place.path) is None:
-            return level
-        for declared in self.sensitive:
-            if declared.level > level and not declared.content and declared.covers(place):
-                level = declared.level
-        return level
+            return []
+        return [declared for declared in self.sensitive if not declared.content and declared.covers(place)]
 
-    def level_of_read(self, read: FileRead) -> Confidentiality:
-        """Return the level of what a read brought: of its place, and of what it was found to hold."""
-        level = self.level_of(read.place)
+    def whole_level_at(self, place: Place) -> Confidentiality:
+        """Return the level of all that lies at this place."""
+        whole = [declared.level for declared in self._levels_at(place) if not declared.fields]
+        return max(whole, default=Confidentiality.PUBLIC)
+
+    def whole_level_of(self, read: FileRead) -> Confidentiality:
+        """Return the level of all that a read brought: of its place, and of what it was found to hold."""
+        level = self.whole_level_at(read.place)
         for declared in self.sensitive if read.detected else ():
             if declared.level > level and declared.content in read.detected and declared.covers(read.place):
                 level = declared.level
+        return level
+
+    def sensitive_fields_at(self, place: Place) -> tuple[tuple[Confidentiality, tuple[str, ...]], ...]:
+        """Return the fields of a structured file that have a level of their own, each with it."""
+        # Most policies have none, and each read asks.
+        if not any(declared.fields for declared in self.sensitive):
+            return ()
+        return tuple([(one.level, one.fields) for one in self._levels_at(place) if one.fields])
+
+    def level_of_read(self, read: FileRead) -> Confidentiality:
+        """Return the highest level of what a read brought: of all of it, or of the fields that it has."""
+        level = self.whole_level_of(read)
+        if declared := self.sensitive_fields_at(read.place):
+            from interlock.policy.sensitive_fields import parts_of
+
+            level = max((part.level for part in parts_of(read, level, declared)), default=level)
         return level
 
     @property

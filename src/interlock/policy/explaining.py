@@ -3,6 +3,7 @@
 from interlock.model.labels import Confidentiality
 from interlock.policy.declaration import EVERY_ROOT, FileGlob, GitSource, Policy, SensitivePlace
 from interlock.policy.network import HostRule
+from interlock.policy.operator import Operator
 
 
 def explain(policy: Policy) -> tuple[str, ...]:
@@ -10,6 +11,7 @@ def explain(policy: Policy) -> tuple[str, ...]:
     return (
         f"policy    {policy.name} (preset {policy.preset or 'none'}, digest {policy.digest[:16]})",
         *_section("trusted", _trusted(policy)),
+        *(_section("operator", _operator(policy)) if policy.operator != Operator() else ()),
         *_section("untrusted", [_where(glob) for glob in policy.untrusted]),
         *_section("sensitive", _sensitive(policy)),
         *_section(
@@ -26,6 +28,39 @@ def explain(policy: Policy) -> tuple[str, ...]:
         *_section("network", _network(policy)),
         *_section("rules", _rules(policy)),
     )
+
+
+def in_words(policy: Policy) -> tuple[str, ...]:
+    """Return what of a policy an oracle judges by, one line a fact: where values may come from, data, places, rules.
+
+    Holds: it judges no source by a word such as untrusted, which a model would read as a verdict (KAIROS).
+    """
+    role = policy.operator
+    bounds = (("tools", role.tools), ("operations", role.operations))
+    readers = [one.host for one in policy.network.hosts if set(one.methods) <= {"GET", "HEAD", "OPTIONS"}]
+    return (
+        *(f"values may come from {source}" for source in _trusted(policy)),
+        *(f"values may come from answers of {one.host}" for one in policy.network.hosts if one.trusted),
+        *(f"values never come from {_where(glob)}" for glob in policy.untrusted),
+        *(f"data of the level {line}" for line in _sensitive(policy)),
+        *(f"{party.name} may be given data up to {_level(party.clearance)}" for party in policy.parties),
+        *([f"reading requests may go to {', '.join(dict.fromkeys(readers))}"] if readers else []),
+        *(f"requests may go to {_host(one)}" for one in policy.network.hosts if one.host not in readers),
+        *(f"{what} of the role: {', '.join(globs) or 'none'}" for what, globs in bounds if globs is not None),
+        *(f"{_RULE_WORDS.get(effect, effect)}: {text}" for effect, text in _rule_texts(policy)),
+    )
+
+
+_RULE_WORDS = {"forbid": "ruled out", "permit": "let through"}
+
+
+def _operator(policy: Policy) -> list[str]:
+    role = policy.operator
+    bounds = (("tools", role.tools), ("operations", role.operations))
+    return [
+        *([f"instructs the agent in {len(role.instruction):,} characters"] if role.instruction else []),
+        *(f"{what}: {', '.join(globs) or 'none'}" for what, globs in bounds if globs is not None),
+    ]
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
@@ -68,6 +103,8 @@ def _sensitive(policy: Policy) -> list[str]:
 
 
 def _what(declared: SensitivePlace) -> str:
+    if declared.fields:
+        return f"of {declared.glob} only {', '.join(f'`{name}`' for name in declared.fields)}"
     if not declared.content:
         return declared.glob
     where = "" if declared.glob == "**" else f" at {declared.glob}"
@@ -134,7 +171,15 @@ def _host(rule: HostRule) -> str:
         parts.append(f"answers with {_level(rule.level)}")
     if rule.park:
         parts.append(f"{', '.join(rule.park)} wait")
+    if rule.redact:
+        parts.append("what is sensitive is cut out where nobody is asked")
     return ", ".join(parts)
+
+
+def _rule_texts(policy: Policy) -> list[tuple[str, str]]:
+    from interlock.policy.rules import rules_of
+
+    return [(rule.effect, rule.reason or rule.id) for rule in rules_of(policy.cedar)]
 
 
 def _rules(policy: Policy) -> list[str]:

@@ -11,6 +11,7 @@ from interlock.model.errors import PolicyError
 from interlock.policy.declaration import Environment, Limits, Policy, SandboxChoices
 from interlock.policy.document import Document, read_document
 from interlock.policy.network_loading import read_network
+from interlock.policy.operator import ONE_CORRECTION, Operator
 from interlock.policy.presets import CURRENT, TEXTS
 from interlock.policy.reading import known_keys, near, section, wrong
 from interlock.policy.sandbox_loading import (
@@ -49,6 +50,8 @@ _KEYS = (
     "delegate",
     "sign",
     "commit",
+    "corrections",
+    "operator",
     "cedar",
 )
 _ORDERS = ("files-first", "requests-first")
@@ -122,6 +125,9 @@ def _policy(
     sandbox = read_sandbox(document, base.sandbox if base else SandboxChoices())
     limits = read_limits(document, base.limits if base else Limits())
     given_task = base.task_trusted if base and task is None else bool(task)
+    if task is None and document.values.get("operator") is not None:
+        # Who speaks of the operator apart means that the user is somebody else.
+        given_task = False
     return Policy(
         name=name,
         text=text,
@@ -153,6 +159,8 @@ def _policy(
         forget=_merged(base.forget if base else (), read_forget(document)),
         folders=_merged(base.folders if base else (), read_folders(document)),
         sign=read_namespaces(document),
+        operator=_operator(document, base.operator if base else Operator()),
+        corrections=_corrections(document, base.corrections if base else ONE_CORRECTION),
     )
 
 
@@ -218,6 +226,22 @@ def _pinned(document: Document, preset: str) -> str:
             hint=f"write `preset: {pinned}` into it on a line of its own",
         )
     return text
+
+
+def _operator(document: Document, base: Operator) -> Operator:
+    if document.values.get("operator") is None:
+        return base
+    from interlock.policy.operator_loading import read_operator
+
+    return read_operator(document, base)
+
+
+def _corrections(document: Document, base: int) -> int:
+    if document.values.get("corrections") is None:
+        return base
+    from interlock.policy.operator_loading import read_corrections
+
+    return read_corrections(document, base)
 
 
 def _tools(document: Document, base: ToolRoles) -> ToolRoles:

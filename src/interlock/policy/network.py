@@ -35,7 +35,8 @@ class HostRule:
 
     Takes: `host`, a name, `*.name` or an IP literal; `port`, 0 for 80 and 443; `paths`, prefixes and globs, empty
     for all; `clearance`, what data may go there; `trusted`, whether what it answers vouches for values; `level`,
-    of what it answers; `park`, methods whose answer the agent need not see.
+    of what it answers; `park`, methods whose answer the agent need not see; `redact`, whether what carries too much
+    leaves redacted where nobody can be asked.
     """
 
     host: str
@@ -46,6 +47,7 @@ class HostRule:
     trusted: bool = False
     level: Confidentiality = Confidentiality.PUBLIC
     park: tuple[str, ...] = ()
+    redact: bool = False
 
     def serves(self, port: int) -> bool:
         """Say whether the entry is of this port."""

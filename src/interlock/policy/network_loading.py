@@ -46,7 +46,7 @@ KEYS = (
     "ask",
     "limits",
 )
-HOST_KEYS = ("host", "port", "methods", "paths", "clearance", "trusted", "level", "park")
+HOST_KEYS = ("host", "port", "methods", "paths", "clearance", "trusted", "level", "park", "redact")
 QUIET_KEYS = ("host", "paths")
 OPAQUE_KEYS = ("host", "port", "clearance")
 PUBLISH_KEYS = ("port", "to", "opaque")
@@ -124,6 +124,8 @@ def _hosts(document: Document) -> tuple[HostRule, ...]:
             rule = replace(rule, level=level_at(document, path, entry, "level"))
         if "park" in entry:
             rule = replace(rule, park=_parked(document, (*path, "park")))
+        if "redact" in entry:
+            rule = replace(rule, redact=flag_at(document, (*path, "redact")))
         found.append(rule)
     return tuple(found)
 

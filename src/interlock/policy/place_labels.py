@@ -9,6 +9,7 @@ Source: KAIROS, labels that follow data; Denning 1976 (the join); the intervals,
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from interlock.model.effects import FileChange
 from interlock.model.events import ActivityObserved, FileRead, LabelsKnown, PlaceLabel
@@ -16,6 +17,9 @@ from interlock.model.labels import Confidentiality, Integrity, Label
 from interlock.model.places import Place
 from interlock.model.records import changed, dataclass
 from interlock.policy.declaration import Policy
+
+if TYPE_CHECKING:
+    from interlock.policy.sensitive_fields import Part
 
 MAX_HELD = 32
 """So many sensitive places are named in a label; the level counts in any case."""
@@ -49,9 +53,14 @@ class PlaceLabels:
     held: tuple[Place, ...] = ()
 
     def level_of(self, place: Place) -> Confidentiality:
-        """Return the level of what an earlier run was seen to leave there."""
+        """Return the level of what an earlier run was seen to leave there, in a field or anywhere."""
         kept = self.known.get(place)
         return kept.level if kept is not None else Confidentiality.PUBLIC
+
+    def fields_at(self, place: Place) -> tuple[str, ...]:
+        """Return the fields that alone have that level, none where all of it may have it."""
+        kept = self.known.get(place)
+        return kept.fields if kept is not None else ()
 
     def may_hold(self, place: Place) -> Confidentiality:
         """Return the level of what may be there unrecognised."""
@@ -138,13 +147,33 @@ NO_LABELS = PlaceLabels()
 
 def joined(first: PlaceLabel, then: PlaceLabel) -> PlaceLabel:
     """Return the conservative end of two labels of one place."""
+    from interlock.policy.sensitive_fields import combined
+
+    level, fields = combined((first.level, first.fields), (then.level, then.fields))
     return changed(
         then,
         integrity=min(first.integrity, then.integrity),
-        level=max(first.level, then.level),
+        level=level,
+        fields=fields,
         may_hold=max(first.may_hold, then.may_hold),
         held=tuple(dict.fromkeys((*first.held, *then.held)))[:MAX_HELD],
     )
+
+
+def parts_of_read(policy: Policy, places: PlaceLabels, read: FileRead) -> "tuple[Part, ...]":
+    """Return what of a read is sensitive, by the policy and by the store: the whole, or the leaves of some fields."""
+    whole = policy.whole_level_of(read)
+    declared = policy.sensitive_fields_at(read.place)
+    if (kept := places.level_of(read.place)) > Confidentiality.PUBLIC:
+        if fields := places.fields_at(read.place):
+            declared = (*declared, (kept, fields))
+        else:
+            whole = max(whole, kept)
+    if not declared and whole is Confidentiality.PUBLIC:
+        return ()
+    from interlock.policy.sensitive_fields import parts_of
+
+    return parts_of(read, whole, declared)
 
 
 def label_of_read(policy: Policy, places: PlaceLabels, read: FileRead) -> Label:

@@ -14,7 +14,7 @@ from interlock.model.requests import NetRequest, NetResponse, Outcome
 from interlock.model.tools import ToolCall, ToolResult
 from interlock.policy.declaration import Policy
 from interlock.policy.grants import Grant, grants_of, with_change, with_grants
-from interlock.policy.place_labels import NO_LABELS, PlaceLabels, label_of_read
+from interlock.policy.place_labels import NO_LABELS, PlaceLabels, label_of_read, parts_of_read
 from interlock.policy.sensitivity import NOTHING, Known
 from interlock.policy.sources import FILE, MAX_SOURCE_LENGTH, NET, TASK, Source, Sources
 
@@ -79,7 +79,6 @@ class Knowledge:
         inbound = self.inbound
         offset = 0
         for index, read in enumerate(reads):
-            level = max(policy.level_of_read(read), self.places.level_of(read.place))
             label = label_of_read(policy, self.places, read)
             vouches = label.integrity is Integrity.TRUSTED
             joined = joined.join(label)
@@ -91,10 +90,14 @@ class Knowledge:
                     sources = sources.with_source(Source(kind=FILE, node=node, offset=offset, text=read.text))
                 elif not vouches and fits(inbound, read.text):
                     sources = self._with_fields(policy, sources, read, (node, index))
-            if level > Confidentiality.PUBLIC:
-                more = None if read.text is None else sensitive.with_text(level, read.text)
+            public = label.confidentiality is Confidentiality.PUBLIC
+            for part in () if public else parts_of_read(policy, self.places, read):
+                if part.leaves:
+                    more = sensitive.with_leaves(part.level, part.leaves)
+                else:
+                    more = None if part.text is None else sensitive.with_text(part.level, part.text)
                 if more is None:
-                    unlisted = max(unlisted, level)
+                    unlisted = max(unlisted, part.level)
                 else:
                     sensitive = more
             if read.text is not None:

@@ -58,7 +58,7 @@ def _fields(document: Document, path: Path, entry: dict[str, Tree], glob: str) -
 
 
 def _git_source(document: Document, path: Path, entry: dict[str, Tree]) -> GitSource:
-    """Read `git: tracked`, `git: {ref: main}` or `git: {author: "*@example.com"}`, with `file` for some of it only."""
+    """Read `git: tracked`, or `git:` with `ref`, `author` or both; with `file` for some of it only."""
     glob = glob_at(document, (*path, "file"), 'file: "docs/**"') if "file" in entry else "**"
     source = GitSource(root=root_at(document, path, entry, "workspace"), glob=glob)
     if entry["git"] == "tracked":
@@ -66,13 +66,13 @@ def _git_source(document: Document, path: Path, entry: dict[str, Tree]) -> GitSo
     example = "{git: {ref: main}}"
     if not isinstance(entry["git"], dict):
         wrong(
-            document, (*path, "git"), "`tracked`, or a mapping with `ref` or `author`", f"write `- {example}`"
+            document, (*path, "git"), "`tracked`, or a mapping with `ref`, `author`", f"write `- {example}`"
         )
     given = section(document, (*path, "git"), ("ref", "author"), example)
-    if not given or len(given) > 1:
+    if not given:
         raise document.mistake(
             (*path, "git"),
-            "a git source is one of `ref` and `author`",
+            "a git source has a `ref`, an `author` or both",
             hint=f"write `- {example}`, or `- {{git: tracked}}`",
         )
     if "ref" in given:
@@ -81,8 +81,11 @@ def _git_source(document: Document, path: Path, entry: dict[str, Tree]) -> GitSo
             raise document.mistake(
                 (*path, "git", "ref"), "not a branch's or a tag's name", hint="write `ref: main`"
             )
-        return replace(source, ref=ref)
-    return replace(source, author=glob_at(document, (*path, "git", "author"), 'author: "*@example.com"'))
+        source = replace(source, ref=ref)
+    if "author" in given:
+        author = glob_at(document, (*path, "git", "author"), 'author: "*@example.com"')
+        source = replace(source, author=author)
+    return source
 
 
 def read_globs(document: Document, key: str) -> tuple[FileGlob, ...]:
@@ -101,15 +104,21 @@ def read_sensitive(document: Document) -> tuple[SensitivePlace, ...]:
     found: list[SensitivePlace] = []
     example = 'place: "private/"'
     for path, entry in entries(
-        document, ("sensitive",), ("place", "content", "level", "root", "except"), example
+        document, ("sensitive",), ("place", "file", "fields", "content", "level", "root", "except"), example
     ):
-        if "content" not in entry:
+        where = "file" if "file" in entry or "fields" in entry else "place"
+        if where == "file":
+            _check_fields(document, path, entry)
+        elif "content" not in entry:
             needs(document, path, entry, "place", example)
+        written = 'file: "customers.csv"' if where == "file" else example
+        glob = glob_at(document, (*path, where), written) if where in entry else "**"
         found.append(
             SensitivePlace(
                 root=root_at(document, path, entry, EVERY_ROOT),
-                glob=glob_at(document, (*path, "place"), example) if "place" in entry else "**",
+                glob=glob,
                 content=_content(document, path, entry),
+                fields=_fields(document, path, entry, glob),
                 level=level_at(document, path, entry, "level")
                 if "level" in entry
                 else Confidentiality.SECRET,
@@ -119,6 +128,32 @@ def read_sensitive(document: Document) -> tuple[SensitivePlace, ...]:
             )
         )
     return tuple(found)
+
+
+def _check_fields(document: Document, path: Path, entry: dict[str, Tree]) -> None:
+    """Check that an entry with `file` or `fields` has both, and nothing that says something else of the file."""
+    example = '{file: "customers.csv", fields: [iban]}'
+    for other in ("place", "content"):
+        if other in entry:
+            raise document.mistake(
+                (*path, other),
+                f"`{other}` says nothing of the `fields` of a `file`",
+                hint=f"write an entry of its own for it, and `- {example}`",
+            )
+    if "file" not in entry or "fields" not in entry:
+        missing = "fields" if "file" in entry else "file"
+        hint = "for the whole file write `place`; for some of it" if missing == "fields" else "write"
+        raise document.mistake(
+            path, f"`file` and `fields` go together: `{missing}` is missing", hint=f"{hint} `- {example}`"
+        )
+    fields = entry["fields"]
+    for index, field in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(field, str) and ".." in field.replace("[]", ""):
+            raise document.mistake(
+                (*path, "fields", index),
+                f"`{field}` names a key that is empty",
+                hint="write `members[].email`",
+            )
 
 
 def _content(document: Document, path: Path, entry: dict[str, Tree]) -> str:

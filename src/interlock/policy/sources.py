@@ -111,6 +111,10 @@ class Sources(Indexed[Source]):
 
 def _spelt(kind: str, value: str) -> str:
     """Return what of a value stands letter by letter wherever a text names it: not its scheme."""
+    if kind == "filename":
+        from interlock.policy.derivations.filenames import spoken
+
+        return spoken(value) or value
     if kind not in ("url", "host"):
         return value
     address = value.partition("://")[2] or value

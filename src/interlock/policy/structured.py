@@ -14,29 +14,39 @@ from interlock.policy.tools.leaves import MAX_LEAVES, Leaf, walk
 ENDINGS = ("json", "yaml", "yml", "toml", "csv")
 _MAX_YAML_LENGTH = 262_144
 _MAX_LENGTH = 1_048_576
+_MOST_DOTS = 200
+"""In a line of TOML."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """Other line ends than these are part of a cell to most readers."""
 
 
 def leaves_of_file(path: str, text: str) -> tuple[Leaf, ...]:
-    """Return the leaves of a file's text, none where it does not parse, has too many, or is of another kind."""
+    """Return the leaves of a file's text that may vouch, none where it cannot be read as a structure.
+
+    Holds: a key that reads like a path would pass for another field, so what lies below it is left out.
+    """
+    return tuple(
+        leaf for leaf in read_leaves(path, text) or () if not any(char in ".[]" for char in leaf.pointer)
+    )
+
+
+def read_leaves(path: str, text: str) -> tuple[Leaf, ...] | None:
+    """Return all leaves of a file's text, None where it does not parse, has too many, or is of another kind."""
     _, dot, ending = path.lower().rpartition(".")
     if (
         not dot
         or ending not in ENDINGS
         or len(text) > (_MAX_YAML_LENGTH if ending in ("yaml", "yml") else _MAX_LENGTH)
     ):
-        return ()
+        return None
     found: list[Leaf] = []
     try:
         for leaf in walk(_tree(ending, text)):
             if len(found) == MAX_LEAVES:
-                return ()
-            # A key that reads like a path would pass for another field.
-            if not any(char in ".[]" for char in leaf.pointer):
-                found.append(leaf)
+                return None
+            found.append(leaf)
     except (ValueError, RecursionError, PolicyError):
-        return ()
+        return None
     return tuple(found)
 
 
@@ -46,6 +56,9 @@ def _tree(ending: str, text: str) -> object:
     if ending == "toml":
         import tomllib
 
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            # A key of n parts takes its reader n * n steps.
+            raise ValueError("a key of too many parts")
         return tomllib.loads(text)
     if ending == "csv":
         return list(_rows(text))

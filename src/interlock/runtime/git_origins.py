@@ -50,14 +50,14 @@ class GitOrigins:
         self._author_s = AUTHORS_S
 
     def with_origin(self, read: FileRead, content: bytes) -> FileRead:
-        """Return a read with the references at which these very bytes are tracked, and their author; total."""
+        """Return a read with the references at which these very bytes are tracked, and their authors; total."""
         wanted = [source for source in self._sources if source.covers(read.place)]
         if not wanted or read.staged:
             return read
         lower = self._lowers.get(read.place.root, "")
         path = path_bytes(read.place.path)
-        refs: list[str] = []
-        author, found = "", ""
+        tracked: dict[str, str] = {}
+        found = ""
         for ref in dict.fromkeys(source.ref for source in wanted):
             try:
                 commit = _commit_of(lower, ref)
@@ -66,11 +66,14 @@ class GitOrigins:
                 continue
             if tree is None or tree.blobs.get(path) != _blob_id(content, len(commit)):
                 continue
-            refs.append(ref)
-            if ref == "" and any(source.author for source in wanted):
-                author = self._author(lower, commit, path)
+            asked = any(source.author for source in wanted if source.ref == ref)
+            tracked[ref] = self._author(lower, commit, path) if asked else ""
             found = found or commit
-        return changed(read, tracked=tuple(refs), commit=found, author=author) if refs else read
+        if not tracked:
+            return read
+        author = tracked.get("", "")
+        authors = tuple(tracked.values()) if any(who for ref, who in tracked.items() if ref) else ()
+        return changed(read, tracked=tuple(tracked), commit=found, author=author, authors=authors)
 
     def _tree(self, lower: str, commit: str) -> _Tree | None:
         key = (lower, commit)

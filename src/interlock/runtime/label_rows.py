@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WIT
 CREATE TABLE IF NOT EXISTS label (
     path TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, integrity INTEGER NOT NULL,
     level INTEGER NOT NULL, may_hold INTEGER NOT NULL, held TEXT NOT NULL, run TEXT NOT NULL,
-    at_ns INTEGER NOT NULL, seal TEXT NOT NULL, PRIMARY KEY (path, digest)
+    at_ns INTEGER NOT NULL, seal TEXT NOT NULL, fields TEXT NOT NULL DEFAULT '', PRIMARY KEY (path, digest)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS sensitive ON label (path) WHERE may_hold > 0;
 """
@@ -39,6 +39,8 @@ DELETE FROM label WHERE path = ?1 AND at_ns < (
     SELECT at_ns FROM label WHERE path = ?1 ORDER BY at_ns DESC LIMIT 1 OFFSET {KEPT_A_PATH - 1})
 """  # noqa: S608
 _COLUMNS = "path, digest, size, integrity, level, may_hold, held, run, at_ns, seal"
+_FIELDS = "fields"
+"""A later column, with a seal of its own: who does not know it reads the row, and the level counts for the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class Row:
     held: tuple[str, ...]
     run_id: str
     at_ns: int
+    fields: tuple[str, ...] = ()
 
 
 class DamagedError(Exception):
@@ -92,16 +95,22 @@ def read_rows(file: str, *paths: str, whole: bool, everything: bool) -> tuple[st
 
 def _rows(store: sqlite3.Connection, path: str, *, whole: bool) -> Iterator[Row]:
     below = path.rstrip("/")
+    fields = _FIELDS if _has_fields(store) else "''"
     asked = (
-        f"SELECT {_COLUMNS} FROM label WHERE (path = ? OR (path >= ? AND path < ?))"  # noqa: S608
+        f"SELECT {_COLUMNS}, {fields} FROM label WHERE (path = ? OR (path >= ? AND path < ?))"  # noqa: S608
         f"{'' if whole else ' AND may_hold > 0'} ORDER BY path, at_ns DESC"
     )
     for values in store.execute(asked, (below, f"{below}/", f"{below}0")):
         yield _row(values)
 
 
-def _row(values: tuple[object, ...]) -> Row:
-    if values[-1] != _seal(values[:-1]):
+def _has_fields(store: sqlite3.Connection) -> bool:
+    return any(column[1] == _FIELDS for column in store.execute("PRAGMA table_info(label)"))
+
+
+def _row(read: tuple[object, ...]) -> Row:
+    values, fields = read[:-1], _fields(read)
+    if values[-1] != _seal(values[:-1]) or fields is None:
         raise DamagedError("a row is not what was written")
     path, digest, size, integrity, level, may_hold, held, run, at_ns = values[:-1]
     assert isinstance(size, int)
@@ -119,7 +128,17 @@ def _row(values: tuple[object, ...]) -> Row:
         held=tuple(json.loads(str(held))),
         run_id=str(run),
         at_ns=at_ns,
+        fields=fields,
     )
+
+
+def _fields(read: tuple[object, ...]) -> tuple[str, ...] | None:
+    """Return the fields of a row as it was read, None where they are not what was written."""
+    written = str(read[-1])
+    if not written:
+        return ()
+    seal, _, names = written.partition(" ")
+    return tuple(json.loads(names)) if seal == _seal((*read[:-1], names)) else None
 
 
 def write_rows(file: str, rows: Iterable[Row]) -> str:
@@ -167,8 +186,13 @@ def _write(file: str, values: list[tuple[object, ...]], *, lost: str = "") -> No
                     raise sqlite3.DatabaseError("its pages do not fit together")
             if not store.execute("SELECT 1 FROM meta WHERE name = 'format'").fetchone():
                 raise sqlite3.DatabaseError("it has no format")
-            marks = ", ".join("?" * len(_COLUMNS.split(",")))
-            store.executemany(f"INSERT OR REPLACE INTO label ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608
+            if not _has_fields(store):
+                store.execute(f"ALTER TABLE label ADD COLUMN {_FIELDS} TEXT NOT NULL DEFAULT ''")
+            marks = ", ".join("?" * (len(_COLUMNS.split(",")) + 1))
+            store.executemany(
+                f"INSERT OR REPLACE INTO label ({_COLUMNS}, {_FIELDS}) VALUES ({marks})",  # noqa: S608
+                values,
+            )
             store.executemany(_DROP_OLD, [(one[0],) for one in values])
 
 
@@ -257,7 +281,9 @@ def _values(row: Row) -> tuple[object, ...]:
         row.run_id,
         row.at_ns,
     )
-    return (*values, _seal(values))
+    sealed = (*values, _seal(values))
+    names = json.dumps(row.fields)
+    return (*sealed, f"{_seal((*sealed, names))} {names}" if row.fields else "")
 
 
 def _seal(values: tuple[object, ...]) -> str:

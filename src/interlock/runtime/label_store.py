@@ -112,6 +112,7 @@ def _fitting(
                 may_hold=row.may_hold,
                 run_id=row.run_id,
                 held=row.held,
+                fields=row.fields,
             )
 
 
@@ -208,13 +209,17 @@ class _Recording:
                 yield from self._moved(change.source, change.place)
 
     def _row_of(self, change: FileChange, after: FileStamp) -> Row:
+        from interlock.policy.sensitive_fields import combined
+
         label, held = self._places.inherited(self._policy, change, self._now)
         level = Confidentiality.PUBLIC
+        fields: tuple[str, ...] = ()
         if label.confidentiality > Confidentiality.PUBLIC:
-            level = min(label.confidentiality, self._recognised(change, after))
+            level, fields = self._recognised(change, after)
+            level = min(label.confidentiality, level)
         if change.source is not None:
             # what was moved unread is as sensitive as its old place was
-            level = max(level, self._policy.level_of(change.source), self._places.level_of(change.source))
+            level, fields = combined((level, fields), *self._moved_from(change.source, change.place))
         return self._row(
             change.place,
             digest=after.digest if not after.digest.startswith("stat:") else "",
@@ -223,7 +228,20 @@ class _Recording:
             level=level,
             may_hold=label.confidentiality,
             held=tuple(f"{self._lowers.get(one.root, one.root)}/{one.path}" for one in held),
+            fields=fields,
         )
+
+    def _moved_from(self, source: Place, target: Place) -> Iterator[tuple[Confidentiality, tuple[str, ...]]]:
+        """Yield the levels of a place, by the policy and by the store, with their fields; of a file that now ends
+        otherwise it is not known what its fields are."""
+        policy, places = self._policy, self._places
+        same = os.path.splitext(source.path)[1].lower() == os.path.splitext(target.path)[1].lower()
+        yield policy.whole_level_at(source), ()
+        for level, fields in (
+            *policy.sensitive_fields_at(source),
+            (places.level_of(source), places.fields_at(source)),
+        ):
+            yield level, fields if same else ()
 
     def _row(
         self,
@@ -235,6 +253,7 @@ class _Recording:
         level: Confidentiality,
         may_hold: Confidentiality,
         held: tuple[str, ...],
+        fields: tuple[str, ...],
     ) -> Row:
         from interlock.runtime.label_rows import Row
 
@@ -248,28 +267,35 @@ class _Recording:
             held=held,
             run_id=self._folder.run_id,
             at_ns=self._at_ns,
+            fields=fields,
         )
 
-    def _recognised(self, change: FileChange, after: FileStamp) -> Confidentiality:
-        """Return the level of the sensitive values that the bytes of a change are seen to hold."""
+    def _recognised(self, change: FileChange, after: FileStamp) -> tuple[Confidentiality, tuple[str, ...]]:
+        """Return the level of the sensitive values that the bytes of a change are seen to hold, and in which fields."""
+        from interlock.policy.sensitive_fields import fields_holding
         from interlock.staging.sides import read_staged
 
         size = after.size_bytes
         self._left -= size
         root = self._roots.get(change.place.root)
         if size > RECOGNISED_BYTES or self._left < 0 or root is None:
-            return Confidentiality.CRITICAL
+            return Confidentiality.CRITICAL, ()
         known = self._knowledge()
         try:
             data = read_staged(root, change, RECOGNISED_BYTES + 1).data
         except OSError:
-            return Confidentiality.CRITICAL
+            return Confidentiality.CRITICAL, ()
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             # No text: what was sensitive and no text either may be copied here.
-            return max(known.unlisted_level, known.lost_level, known.level_in(data.decode("latin-1")))
-        return changed(known, unlisted_level=Confidentiality.PUBLIC).level_in(text)
+            level = max(known.unlisted_level, known.lost_level, known.level_in(data.decode("latin-1")))
+            return level, ()
+        level_in = changed(known, unlisted_level=Confidentiality.PUBLIC).level_in
+        level = level_in(text)
+        if level is Confidentiality.PUBLIC:
+            return level, ()
+        return level, fields_holding(change.place.path, text, level_in)
 
     def _knowledge(self) -> Knowledge:
         """Return what is known of sensitive values; where reads were not seen, that of all sensitive places."""
@@ -296,6 +322,7 @@ class _Recording:
 
     def _moved(self, source: Place, target: Place) -> Iterator[Row]:
         """Yield what a renamed folder takes along: the labels below it, and the levels that its old place gave."""
+        from interlock.policy.sensitive_fields import combined
         from interlock.runtime.label_rows import DamagedError, read_rows
 
         old, new = (f"{self._lowers[one.root].rstrip('/')}/{one.path}" for one in (source, target))
@@ -311,14 +338,19 @@ class _Recording:
                 seen += 1
                 path = os.path.join(folder, name)
                 below = path_text(path)[len(old) + 1 :]
-                level = self._policy.level_of(Place(root=source.root, path=f"{source.path}/{below}"))
+                place = Place(root=source.root, path=f"{source.path}/{below}")
+                whole = (self._policy.whole_level_at(place), ())
+                level, fields = combined(whole, *self._policy.sensitive_fields_at(place))
                 if level is Confidentiality.PUBLIC or seen > _MOVED_AT_MOST:
                     continue
-                kept = self._kept_level(Place(root=target.root, path=f"{target.path}/{below}"), path, level)
+                moved = Place(root=target.root, path=f"{target.path}/{below}")
+                kept = self._kept_level(moved, path, level, fields)
                 if kept is not None:
                     yield kept
 
-    def _kept_level(self, place: Place, path: bytes, level: Confidentiality) -> Row | None:
+    def _kept_level(
+        self, place: Place, path: bytes, level: Confidentiality, fields: tuple[str, ...]
+    ) -> Row | None:
         try:
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
@@ -333,6 +365,7 @@ class _Recording:
                 level=level,
                 may_hold=level,
                 held=(path_text(path),),
+                fields=fields,
             )
         finally:
             os.close(file)

@@ -13,6 +13,7 @@ from interlock.model.records import dataclass
 from interlock.model.requests import NetRequest
 from interlock.model.verdicts import Decision, Derivation
 from interlock.monitor import event_from_payload, is_event
+from interlock.runtime.reading_back import host_text, kept_text
 from interlock.verify import read_nodes
 from interlock.verify.replay import replay
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from interlock.runtime.story import EffectStory
 
 SPAN_CHARACTERS = 80
-_READ_BYTES = 1 << 20
 _RULES = {
     "under-root": "it is plain data below a folder that was given to the run",
     "named-in-task": "the task's own words name it",
@@ -36,6 +36,7 @@ _RULES = {
     "structured-leaf": "it is a value of the user's own state",
     "own-object": "a call of this run made it",
     "record-selected": "it belongs to the one record that is named",
+    "first-name": "it is the one address with this first name to which the user wrote",
     "prefix-selected": "it is the one name that begins as the task says",
     "extreme-of": "it belongs to the one record at the end that the task asks for",
     "whole-enumeration": "the task asks for all that is listed",
@@ -109,11 +110,9 @@ def _pages(
         number = event.effect_id.removeprefix("e")
         request = asked[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(asked) else None
         response = event.response
-        offset, _, length = response.kept.partition("+")
-        told = offset.isdecimal() and length.isdecimal()
-        if request is None or request.method != "GET" or not 200 <= response.status < 300 or not told:
+        if request is None or request.method != "GET" or not 200 <= response.status < 300:
             continue
-        text = _host_text(os.fsencode(kept), int(offset), int(length))
+        text = kept_text(kept, response.kept)
         if text:
             yield request, text
 
@@ -126,24 +125,10 @@ def _texts(folder: RunFolder, reads: Mapping[Place, str | None], most: int) -> l
         if len(found) >= most:
             break
         if text is None and place.root in lowers:
-            text = _host_text(os.path.join(lowers[place.root], path_bytes(place.path)))
+            text = host_text(os.path.join(lowers[place.root], path_bytes(place.path)))
         if text:
             found.append((place, text))
     return found
-
-
-def _host_text(path: bytes, offset: int = 0, length: int = _READ_BYTES + 1) -> str | None:
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        data = os.pread(file, min(length, _READ_BYTES + 1), offset)
-        return data.decode("utf-8") if len(data) <= _READ_BYTES else None
-    except (OSError, UnicodeDecodeError):
-        return None
-    finally:
-        os.close(file)
 
 
 def chain_of(derivation: Derivation, events: Mapping[int, ev.Event], depth: int = 0) -> list[str]:
@@ -227,5 +212,9 @@ def _leaf(event: ev.Event | None, pointer: str) -> tuple[str, str]:
         return _named(event), ""
     from interlock.policy.derivations.facts import json_leaves
 
+    if pointer.endswith("~"):
+        # The name of an entry of a mapping.
+        name = pointer.removesuffix("~").rpartition("/")[2]
+        return _named(event), name.replace("~1", "/").replace("~0", "~")
     leaf = dict(json_leaves(event.result.text) or ()).get(pointer, "")
     return _named(event), leaf

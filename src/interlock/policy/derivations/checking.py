@@ -12,9 +12,10 @@ from interlock.model.requests import NetRequest
 from interlock.model.tools import ToolCall
 from interlock.model.verdicts import Derivation
 from interlock.policy.derivations import names
-from interlock.policy.derivations.addresses import NET_READINGS, TOOL_READINGS, bare_host
+from interlock.policy.derivations.addresses import NET_READINGS, TOOL_READINGS, bare_host, url_value
 from interlock.policy.derivations.checks_choice import CHECKS as CHOICE_CHECKS
 from interlock.policy.derivations.facts import Check, Facts, Fault, Proposal, Trail, json_leaves
+from interlock.policy.derivations.filenames_read import file_stem
 from interlock.policy.derivations.grants_read import granted
 from interlock.policy.derivations.leaves_read import CHECKS as LEAF_CHECKS
 from interlock.policy.derivations.leaves_read import WHOLE_TOOL, field_of, kinds_of, type_at
@@ -22,11 +23,13 @@ from interlock.policy.derivations.net_read import by_policy, net_roles
 from interlock.policy.derivations.numbers_read import amount, date, date_words, iban, id_of, phone
 from interlock.policy.derivations.places_read import base_name, link_target, path_tail, under_root
 from interlock.policy.derivations.reading import Reading, email, path, phrase, shows_all
+from interlock.policy.derivations.sentences_read import before_sentence
 
 _WHERE = {names.NAMED_IN_TASK: "task", names.NAMED_IN_FILE: "file", names.NAMED_IN_NET: "net"}
 _READINGS: Mapping[str, Reading] = {
     names.PHRASE: phrase,
     names.PATH: path,
+    names.FILE_STEM: file_stem,
     names.EMAIL: email,
     names.IBAN: iban,
     names.PHONE: phone,
@@ -35,7 +38,9 @@ _READINGS: Mapping[str, Reading] = {
     **TOOL_READINGS,
 }
 _OF_TYPE: Mapping[tuple[str, str], Reading] = {
-    ("url", names.PHRASE): bare_host,
+    ("email", names.EMAIL): before_sentence(email),
+    ("url", names.URL): before_sentence(url_value),
+    ("url", names.PHRASE): before_sentence(bare_host),
     ("date", names.PHRASE): date_words,
 }
 _FORMS_OF: Mapping[str, tuple[str, ...]] = {
@@ -45,6 +50,7 @@ _FORMS_OF: Mapping[str, tuple[str, ...]] = {
     "email": (names.EMAIL,),
     "url": (names.URL, names.PHRASE),
     "host": (names.HOST, names.URL_HOST, names.ORIGIN, names.MAIL_DOMAIN),
+    "filename": (names.PHRASE, names.FILE_STEM),
     "path": (names.PATH,),
     "iban": (names.IBAN,),
     "phone": (names.PHONE,),
@@ -123,7 +129,7 @@ def _fault(facts: Facts, derivation: Derivation, kind: str) -> Fault | None:
         if isinstance(proposal, FileChange):
             return _named(facts, derivation, _place_readings(proposal, derivation.role))
         if isinstance(proposal, NetRequest):
-            return _named(facts, derivation, _net_readings(derivation.role))
+            return _named(facts, derivation, _net_readings(proposal, derivation.role))
         return _named(facts, derivation, typed_readings(kind))
     check = RULE_CHECKS.get(rule)
     return Fault.RULE if check is None else check(facts, derivation, kind)
@@ -151,8 +157,11 @@ def typed_readings(kind: str) -> dict[str, Reading]:
     return found
 
 
-def _net_readings(role: str) -> dict[str, Reading]:
-    forms = (names.HOST, names.URL_HOST) if role == "host" else (names.URL, names.URL_PREFIX)
+def _net_readings(request: NetRequest, role: str) -> dict[str, Reading]:
+    forms: tuple[str, ...] = (names.HOST, names.URL_HOST) if role == "host" else (names.URL, names.URL_PREFIX)
+    if role == "url" and request.method.upper() == "DELETE":
+        # Whoever names the URL above it does not speak of what stands below.
+        forms = (names.URL,)
     return {form: NET_READINGS[form] for form in forms}
 
 

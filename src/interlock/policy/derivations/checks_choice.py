@@ -4,9 +4,11 @@ from interlock.model.tools import ToolCall
 from interlock.model.verdicts import Derivation
 from interlock.policy.derivations import names
 from interlock.policy.derivations.checks_delegated import CHECKS as DELEGATED
+from interlock.policy.derivations.checks_first_name import CHECKS as FIRST_NAMES
 from interlock.policy.derivations.checks_listed import CHECKS as LISTED
 from interlock.policy.derivations.checks_own import CHECKS as OWN
 from interlock.policy.derivations.facts import Check, Facts, Fault, json_leaves
+from interlock.policy.derivations.filenames_read import file_words
 from interlock.policy.derivations.leaves_read import (
     READS,
     TRUSTED,
@@ -49,10 +51,14 @@ def record_selected(facts: Facts, derivation: Derivation, kind: str) -> Fault | 
         beside = field_type(facts, answer, pointer) or ("name" if own else "")
         if field != premise.role or not beside or field == field_of(derivation.pointer, answer.text):
             continue
+        spoken = premise.form == names.FILE_STEM
         twins = {
             records[other]
             for other, there in facts.leaves(derivation.node)
-            if field_of(other, answer.text) == field and same_value(beside, premise.value, there)
+            if field_of(other, answer.text) == field
+            and (
+                file_words(there) == file_words(text) if spoken else same_value(beside, premise.value, there)
+            )
         }
         if len(twins) == 1 and facts.recheck(premise, beside) is None:
             return None
@@ -63,4 +69,10 @@ def record_selected(facts: Facts, derivation: Derivation, kind: str) -> Fault | 
     return None if named else Fault.PREMISE
 
 
-CHECKS: dict[str, Check] = {names.RECORD_SELECTED: record_selected, **LISTED, **DELEGATED, **OWN}
+CHECKS: dict[str, Check] = {
+    names.RECORD_SELECTED: record_selected,
+    **LISTED,
+    **FIRST_NAMES,
+    **DELEGATED,
+    **OWN,
+}

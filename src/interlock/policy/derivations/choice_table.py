@@ -22,6 +22,16 @@ CHOICE_RULES = (
         counter_example="the same where `Ann Moor` is listed too",
     ),
     Rule(
+        name=names.FIRST_NAME,
+        node=_ANSWER,
+        says="An address to which you wrote (`correspondents`) that begins with the first name by which the task calls "
+        "somebody, and no other to which you wrote does. Premises: that word, then where the task names each argument "
+        "of the reading call.",
+        example='`ann.smith@a.test`, to which you sent a mail, task "invite Ann"',
+        counter_example="the same address where it only wrote to you; where you wrote to `ann@b.test` as well; task "
+        '"invite Ann Moor"',
+    ),
+    Rule(
         name=names.EXTREME_OF,
         node=_ANSWER,
         says="A leaf of the one record at that end of a field which the task asks for, in an enumeration that the "

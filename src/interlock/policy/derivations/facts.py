@@ -119,7 +119,9 @@ class Facts:
         if node not in known:
             if len(known) >= KEPT_ANSWERS:
                 known.clear()
-            known[node] = json_leaves(answer.text) or ()
+            tool = self.policy.tools.find(answer.tool)
+            fields = [name for name, _ in tool.output.fields] if tool is not None else []
+            known[node] = (*(json_leaves(answer.text) or ()), *_entry_names(answer.text, fields))
         return known[node]
 
     def leaf(self, node: int, pointer: str) -> str | None:
@@ -204,7 +206,9 @@ class Trail:
             case ev.OracleAnswered():
                 self.kinds[seq] = "oracle"
                 self.released[seq] = frozenset(
-                    one.effect_id for one in event.answers if one.decision is Decision.RELEASE
+                    one.effect_id
+                    for one in event.answers
+                    if one.decision is Decision.RELEASE and not one.redact
                 )
             case ev.GrantChanged():
                 self.changed_grants.append(event)
@@ -284,6 +288,28 @@ def json_leaves(text: str) -> tuple[tuple[str, str], ...] | None:
             continue
         waiting.extend((f"{pointer}/{key}", value) for key, value in reversed(inner))
     return tuple(found)
+
+
+def _entry_names(text: str, fields: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of the entries of the mappings that `fields` declares as `field{}`: their pointers end in `~`."""
+    wanted = [_bare(name.removesuffix("{}")) for name in fields if name.endswith("{}")]
+    if not wanted or json_leaves(text) is None:
+        return
+    waiting: list[tuple[str, str, object]] = [("", "", json.loads(text))]
+    while waiting:
+        pointer, field, here = waiting.pop()
+        if isinstance(here, dict):
+            for key, value in here.items():
+                at = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+                if key and _bare(field) in wanted:
+                    yield f"{at}~", key
+                waiting.append((at, f"{field}.{key}" if field else key, value))
+        elif isinstance(here, list):
+            waiting += [(f"{pointer}/{at}", f"{field}[]", value) for at, value in enumerate(here)]
+
+
+def _bare(field: str) -> str:
+    return field.removeprefix("[]").removeprefix(".")
 
 
 Check = Callable[[Facts, Derivation, str], Fault | None]

@@ -56,6 +56,9 @@ def field_of(pointer: str, structure: str) -> str:
     """Return the dotted name of a leaf (`to[]`, `who.name`) whose pointer in a JSON text is given."""
     import json
 
+    if pointer.endswith("~"):
+        # The name of an entry of a mapping, not what stands there.
+        return field_of(pointer.rpartition("/")[0], structure) + "{}"
     here = json.loads(structure)
     field = ""
     for part in pointer.split("/")[1:]:
@@ -153,7 +156,8 @@ def structured_leaf(facts: Facts, derivation: Derivation, kind: str) -> Fault | 
     if answer is None or tool is None or tool.effect not in READS or tool.output.echo:
         return Fault.NODE
     one_record = len(set(records_of(facts.leaves(derivation.node)).values())) == 1
-    alone = one_record and (not answer.structured or "[]" not in field_of(derivation.pointer, answer.text))
+    field = field_of(derivation.pointer, answer.text) if answer.structured else ""
+    alone = one_record and "[]" not in field and not field.endswith("{}")
     return None if tool.output.trust == "own" and alone else Fault.NODE
 
 
@@ -162,6 +166,8 @@ def records_of(leaves: tuple[tuple[str, str], ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for pointer, _ in leaves:
         parts = pointer.split("/")
+        if pointer.endswith("~"):
+            parts.pop()
         while len(parts) > 1 and parts[-1].isdigit():
             parts.pop()
         found[pointer] = "/".join(parts[:-1])

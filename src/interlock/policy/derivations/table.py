@@ -51,7 +51,7 @@ def _form(
 FORMS = (
     _form(
         names.PHRASE,
-        "`name`, `text`, `choice`; `url` that is a bare host; `date` with a time; a link's target",
+        "`name`, `filename`, `text`, `choice`; `url` that is a bare host; `date` with a time; a link's target",
         "whole words, whatever the case, the white space, the quotes and the compatibility form (NFKC). Fewer than "
         "four letters and digits count only in quotes, in the same capitals, or as the whole text",
         ("name", "Ann Smith", "write to ann  smith."),
@@ -60,21 +60,23 @@ FORMS = (
     _form(
         names.EMAIL,
         "`email`",
-        "the whole address; letters beyond ASCII keep their case",
+        "the whole address; letters beyond ASCII keep their case. A sentence right behind its full stop is no part of "
+        "it, where a word such as `The` or `Please`, which is no top-level domain, begins it",
         ("email", "Ann@a.test", "mail ann@a.test, please"),
         ("email", "pay@strasse.test", "mail pay@stra\u00dfe.test"),
     ),
     _form(
         names.URL,
         "`url`; a request's URL",
-        "the same URL; `https` where the text says `http`, never the other way (a request's: the same scheme)",
+        "the same URL; `https` where the text says `http`, never the other way (a request's: the same scheme). A "
+        "tool's ends before such a sentence, too, where it has no path",
         ("url", "https://a.test/x", "open http://a.test/x."),
         ("url", "http://a.test/x", "open https://a.test/x."),
     ),
     _form(
         names.URL_PREFIX,
         "a request's URL",
-        "the text's URL, and its path goes on behind a `/`",
+        "the text's URL, and its path goes on behind a `/`; never of a DELETE, which needs its own URL named",
         ("net", "https://a.test/v1/items", "post to https://a.test/v1"),
         ("net", "https://a.test/v10", "post to https://a.test/v1"),
     ),
@@ -112,6 +114,14 @@ FORMS = (
         "the same path, but for `./` and doubled slashes",
         ("path", "./docs//plan.txt", "read docs/plan.txt"),
         ("path", "plan.txt", "read docs/plan.txt"),
+    ),
+    _form(
+        names.FILE_STEM,
+        "`filename`",
+        "the words of a file's name without its extension, with spaces for hyphens; `the`, `my` or `our` before them, "
+        "and behind them `file`, `document`, `spreadsheet`, `sheet` or `presentation`",
+        ("filename", "team-plan-2024.docx", "open the team plan 2024 file"),
+        ("filename", "plan-2024.docx", "open the team plan 2024 file"),
     ),
     _form(
         names.PATH_TAIL,

@@ -11,6 +11,8 @@ from functools import lru_cache
 from interlock.model.records import dataclass
 from interlock.policy.derivations import names
 from interlock.policy.derivations.dates import MONTH, NEAR_DATE, date_form, dates_in
+from interlock.policy.derivations.filenames import find_spoken
+from interlock.policy.derivations.sentences import parted
 from interlock.policy.naming import find_named
 
 ID_PREFIX = "id:"
@@ -92,6 +94,8 @@ def find_typed(kind: str, value: str, text: str) -> Found | None:
         return None
     for one in kind.split("|"):
         found = _find(one, value, text)
+        if found is None and one in ("email", "url") and (apart := parted(text)) is not text:
+            found = _find(one, value, apart)
         if found is not None:
             return found
     return None
@@ -199,6 +203,9 @@ def _find(kind: str, value: str, text: str) -> Found | None:
         return _path(value, text)
     if kind.startswith(ID_PREFIX):
         return _id(kind.removeprefix(ID_PREFIX), value, text)
+    if kind == "filename":
+        spoken = None if (whole := _phrase(value, text)) is not None else find_spoken(value, text)
+        return whole if spoken is None else Found(form=names.FILE_STEM, start=spoken[0], end=spoken[1])
     return None if kind == "flag" else _phrase(value, text)
 
 

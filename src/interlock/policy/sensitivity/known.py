@@ -3,14 +3,14 @@
 Source: KAIROS, sensitive values; the levels, the encodings and the trails, ours.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from interlock.model.labels import Confidentiality
 from interlock.model.records import changed, dataclass
 from interlock.policy.sensitivity.decoding import GAP
 from interlock.policy.sensitivity.folding import plain
-from interlock.policy.sensitivity.marks import Marks, marks_of
+from interlock.policy.sensitivity.marks import Marks, marks_of, marks_of_leaves
 from interlock.policy.sensitivity.readings import layers_of
 from interlock.policy.sensitivity.searching import Searched, index_of
 
@@ -57,7 +57,13 @@ class Known:
 
     def with_text(self, level: Confidentiality, text: str) -> "Known | None":
         """Return what is known with a sensitive text, None where there is no room for it."""
-        marks = marks_of(text)
+        return self._with_marks(level, marks_of(text))
+
+    def with_leaves(self, level: Confidentiality, leaves: Sequence[tuple[str, str]]) -> "Known | None":
+        """Return what is known with sensitive leaves, key and text of each; None where there is no room for them."""
+        return self._with_marks(level, marks_of_leaves(leaves))
+
+    def _with_marks(self, level: Confidentiality, marks: Marks) -> "Known | None":
         groups = dict(self.groups)
         held = groups.get(level, ())
         for one in held:

@@ -7,7 +7,7 @@ Source: KAIROS, sensitive tokens; Schleimer et al. 2003 (winnowing); the rest ou
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from zlib import crc32
 
@@ -19,6 +19,11 @@ PHRASE_WORDS = 5
 WINDOW = 4
 _PHRASE_LETTERS = 20
 """A digit counts for two: numbers say more than words."""
+_FEW = 5
+_WIDE = 4
+_LEAF_LETTERS = 8
+_LONGEST_LEAF = 200
+"""A longer leaf is a text, known by its phrases."""
 _MOST_WORDS = 12
 _COLUMNS = 400
 """Of a table of more cells only the rows are known."""
@@ -70,6 +75,9 @@ def marks_of(text: str) -> Marks:
     Holds: the names of environment variables, of JSON's members and of a table's columns, armour lines and names made
     of common words alone are no marks.
     """
+    if "\0" in text:
+        # UTF-16 that reads as UTF-8 has one between letters; elsewhere they end what stands before.
+        text = text.replace("\0", "" if text.count("\0") * _WIDE > len(text) else "\n")
     bare = _ARMOUR.sub(" ", text)
     folded = fold(_NAME.sub("", bare))
     values = _without_head(_KEY.sub(" ", folded) if '"' in folded else folded)
@@ -78,6 +86,26 @@ def marks_of(text: str) -> Marks:
     strong.update(squeeze(digits) for digits in _DIGITS.findall(folded))
     phrases = _phrases(words_of(folded)) | frozenset(filter(_says_enough, _down_columns(folded)))
     return Marks(words=words, strong=frozenset(strong), phrases=phrases)
+
+
+def marks_of_leaves(leaves: Sequence[tuple[str, str]]) -> Marks:
+    """Return what the leaves of sensitive fields are known by: all of them as one text, and each as a whole.
+
+    Takes: `leaves`, key and text of each.
+    Holds: a leaf of several words is known by all of them in a row, one of a single word where that has a digit.
+    """
+    marks = marks_of("\n".join(text for _key, text in leaves))
+    words: set[str] = set()
+    rows: set[str] = set()
+    for key, text in dict.fromkeys(leaves):
+        folded = fold(text)
+        words.update(named_words(f"{fold(key)}: {folded}"))
+        if len(parts := folded.split()) == 1:
+            words.update(one for one in telling_words(folded) if any(map(str.isdigit, one)))
+        elif parts and len(row := squeeze(folded)) <= _LONGEST_LEAF and _weight(row) >= _LEAF_LETTERS:
+            rows.add(row)
+    rows = {row for row in rows if len(set(row)) > _FEW}
+    return marks.and_also(Marks(words=frozenset(words), phrases=frozenset(rows)))
 
 
 def _without_head(folded: str) -> str:
@@ -109,7 +137,7 @@ def _phrases(words: list[str]) -> frozenset[str]:
 
 
 def _says_enough(phrase: str) -> bool:
-    return _weight(phrase) >= _PHRASE_LETTERS and len(set(phrase)) > 5
+    return _weight(phrase) >= _PHRASE_LETTERS and len(set(phrase)) > _FEW
 
 
 def _weight(phrase: str) -> int:

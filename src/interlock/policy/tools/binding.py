@@ -25,6 +25,8 @@ NAME = "name"
 DATE = "date"
 SHAPED = ("email", "url", "iban")
 _QUOTED = re.compile(r"(?<!\w)([\"'`])([^\"'`\n]{1,80})\1(?!\w)")
+# `post 'hello' there`: what stands in quotes is no room, and the room is one that was named before.
+_POINTS_BACK = re.compile(r"\s+(?:there|(?:in|into|to|on)\s+(?:it|that|this))(?![\w-])", re.IGNORECASE)
 Steering = tuple[tuple[str, str, str], ...]
 
 
@@ -53,7 +55,9 @@ def meant_elsewhere(
         NAME in kinds
         and _was_read(policy, knowledge, value)
         and any(
-            same_form(NAME, quoted[2]) not in taken for part in parts for quoted in _QUOTED.finditer(part)
+            same_form(NAME, quoted[2]) not in taken and not _POINTS_BACK.match(part, quoted.end())
+            for part in parts
+            for quoted in _QUOTED.finditer(part)
         )
     )
 

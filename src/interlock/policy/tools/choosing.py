@@ -20,6 +20,7 @@ from interlock.policy.tools.covering import COVERED, cover, made_before
 from interlock.policy.tools.days import DAY, name_day
 from interlock.policy.tools.delegating import delegate_value
 from interlock.policy.tools.extremes import select_extreme
+from interlock.policy.tools.first_names import select_by_first_name
 from interlock.policy.tools.leaves import leaves_of
 from interlock.policy.tools.made_here import find_made
 from interlock.policy.tools.named import named
@@ -107,7 +108,7 @@ def _asked(knowledge: Knowledge, phrases: tuple[str, ...]) -> bool:
     return any(find_ask(source.text, phrases) for source in knowledge.sources.of_task())
 
 
-_RULES = (name_day, select, select_by_prefix, select_extreme, cover, find_made)
+_RULES = (name_day, select, select_by_prefix, select_by_first_name, select_extreme, cover, find_made)
 """All but the first choose from what a tool gave back."""
 
 

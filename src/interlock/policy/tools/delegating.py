@@ -16,6 +16,7 @@ from interlock.policy.tools.knowing import Returned
 from interlock.policy.tools.leaves import Leaf, leaves_of
 from interlock.policy.tools.named import arguments_named
 from interlock.policy.tools.roles import EGRESS, Delegation, ToolRole, type_of
+from interlock.policy.tools.selecting import at_span
 from interlock.policy.tools.values import SHAPES, acting, find_value, held, same_form
 
 DELEGATED = "delegated"
@@ -48,16 +49,8 @@ def delegate_value(
             if _used(policy, knowledge, given, forms) >= given.effects:
                 continue
             _, start, end, one, leaf = next(at for at in found if at[0] in wanted)
-            return Derivation(
-                role=value.role,
-                value=value.text,
-                rule=WHOLE if tool.effect == EGRESS else DELEGATED,
-                node=one.node,
-                start=start,
-                end=end,
-                pointer=leaf.pointer,
-                premises=premises,
-            )
+            rule = WHOLE if tool.effect == EGRESS else DELEGATED
+            return at_span(value, rule, one, leaf, (start, end), premises=premises)
     return None
 
 

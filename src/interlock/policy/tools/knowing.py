@@ -10,6 +10,7 @@ from interlock.model.tools import ToolResult
 from interlock.policy import provenance
 from interlock.policy.declaration import Policy
 from interlock.policy.provenance import A_CALL, Knowledge, fits
+from interlock.policy.tools.entry_names import with_entry_names
 from interlock.policy.tools.leaves import Leaf, leaves_of
 from interlock.policy.tools.roles import DIRECTORY, OBJECT_PREFIX, OWN
 from interlock.policy.tools.values import same_form
@@ -95,6 +96,10 @@ def _kept(policy: Policy, known: Knowledge, effect: Effect, result: ToolResult, 
     room = provenance.MAX_KEPT_LENGTH - known.kept_length
     size = len(text) + len(arguments) + A_CALL
     lost = not text or leaves is None or size > room or not fits(known.inbound, text)
+    declared = policy.tools.find(name)
+    if result.structured and not lost and leaves is not None and declared is not None:
+        leaves = with_entry_names(leaves, text, declared.output.fields)
+        lost = leaves is None
     if lost or leaves is None:
         leaves, size = (), len(arguments) + A_CALL
     if size > room:

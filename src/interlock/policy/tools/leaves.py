@@ -10,6 +10,9 @@ MAX_LENGTH = 4_000_000
 MAX_LEAVES = 20_000
 MAX_DEPTH = 32
 ENTRY = "*."
+NAMES = "{}"
+"""Behind a field: the names of its entries, see `entry_names`."""
+NAME_MARK = "~"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +72,13 @@ def _written(value: object) -> str:
 
 
 def record_of(leaf: Leaf) -> str:
-    """Return the pointer of the record that a leaf lies in: the nearest object, `""` for the whole."""
+    """Return the pointer of the record that a leaf lies in: the nearest object, `""` for the whole.
+
+    Holds: the name of an entry lies where its mapping does, as the element of a list does.
+    """
     pointer = leaf.pointer
+    if pointer.endswith(NAME_MARK):
+        pointer = pointer.rpartition("/")[0]
     while pointer and pointer.rpartition("/")[2].isdigit():
         pointer = pointer.rpartition("/")[0]
     return pointer.rpartition("/")[0]

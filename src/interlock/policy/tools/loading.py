@@ -20,6 +20,7 @@ from interlock.policy.tools.roles import (
     TRUSTS,
     TYPES,
     WRITE,
+    Correspondents,
     Delegation,
     Output,
     Rank,
@@ -43,7 +44,8 @@ TOOL_KEYS = (
     "output",
     "clearance",
 )
-OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "makes", "level")
+OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "makes", "correspondents", "level")
+CORRESPONDENT_KEYS = ("fields", "where")
 MADE = ("path", "name")
 """Types of what a call may say that it made."""
 RANK_KEYS = ("most", "least")
@@ -201,8 +203,27 @@ def _output(document: Document, path: Path) -> Output:
         ranks=_ranks(document, (*path, "ranks"), given) if "ranks" in given else (),
         covers=_phrases(document, path, "covers", given),
         makes=_one_of(document, (*path, "makes"), given["makes"], MADE) if "makes" in given else "",
+        correspondents=_correspondents(document, (*path, "correspondents"))
+        if "correspondents" in given
+        else None,
         **level,
     )
+
+
+_WROTE = '{fields: ["recipients[]"], where: {status: sent}}'
+
+
+def _correspondents(document: Document, path: Path) -> Correspondents:
+    given = section(document, path, CORRESPONDENT_KEYS, _WROTE)
+    fields, where = _names(document, path, "fields", given), given.get("where")
+    marks = tuple(where.items()) if isinstance(where, dict) else ()
+    if not fields or not marks or not all(isinstance(text, str) and text for _, text in marks):
+        raise document.mistake(
+            path,
+            "it is not said which records are your own, or which field has whom you wrote to",
+            hint=f"write `{_WROTE}`",
+        )
+    return Correspondents(fields=fields, where=tuple((name, str(text)) for name, text in marks))
 
 
 def _ranks(document: Document, path: Path, given: dict[str, Tree]) -> tuple[Rank, ...]:

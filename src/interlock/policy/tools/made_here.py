@@ -11,6 +11,7 @@ from interlock.policy.declaration import Policy
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.leaves import leaves_of
 from interlock.policy.tools.roles import READ
+from interlock.policy.tools.selecting import at_span
 
 MADE = "made-here"
 _PATH = "path"
@@ -35,16 +36,7 @@ def find_made(policy: Policy, knowledge: Knowledge, value: Value, kind: str) -> 
                 group = 1 if found.group(1) else 2
                 name = found.group(group)
                 if not any(name in each for each in given) and _is_of(value.text, name, tool.output.makes):
-                    start, end = found.span(group)
-                    return Derivation(
-                        role=value.role,
-                        value=value.text,
-                        rule=MADE,
-                        node=returned.node,
-                        start=start,
-                        end=end,
-                        pointer=leaf.pointer,
-                    )
+                    return at_span(value, MADE, returned, leaf, found.span(group))
     return None
 
 

@@ -24,7 +24,9 @@ def task_words(policy: Policy, effect: Effect) -> str:
         if kind.startswith(ID_PREFIX):
             words.append(f"{kind.removeprefix(ID_PREFIX)} id {value.text}")
         else:
-            words.append(f'"{value.text}"' if kind in ("name", "choice", "text", "") else value.text)
+            words.append(
+                f'"{value.text}"' if kind in ("name", "filename", "choice", "text", "") else value.text
+            )
     return " ".join(words)
 
 

@@ -14,7 +14,21 @@ NONE = "none"
 OWN = "own"
 DIRECTORY = "directory"
 TRUSTS = (NONE, OWN, DIRECTORY, "task")
-TYPES = ("text", "name", "email", "url", "host", "path", "iban", "phone", "amount", "date", "choice", "flag")
+TYPES = (
+    "text",
+    "name",
+    "filename",
+    "email",
+    "url",
+    "host",
+    "path",
+    "iban",
+    "phone",
+    "amount",
+    "date",
+    "choice",
+    "flag",
+)
 ID_PREFIX = "id:"
 OPERATION_PREFIX = "tool."
 OBJECT_PREFIX = "tool:"
@@ -30,13 +44,22 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Correspondents:
+    """Whom the user wrote to. Takes: `fields`, which hold their addresses; `where`, fields with the text by which a
+    service marks a record as the user's own."""
+
+    fields: tuple[str, ...]
+    where: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """What a tool's answer is worth.
 
     Takes: `trust`, one of `TRUSTS`; `echo`, whether the answer repeats what the call said; `fields`, dotted names of
     leaves (`id_`, `participants[]`) with the type as which they count; `ranks`, fields whose extreme a task may ask
     for; `covers`, nouns for what it lists, so that a task may ask for all of them; `makes`, the type of what the answer
-    names in quotes as made by the call; `level`, that of what it answers.
+    names in quotes as made by the call; `correspondents`, whom the user wrote to; `level`, that of what it answers.
     """
 
     trust: str = NONE
@@ -45,6 +68,7 @@ class Output:
     ranks: tuple[Rank, ...] = ()
     covers: tuple[str, ...] = ()
     makes: str = ""
+    correspondents: Correspondents | None = None
     level: Confidentiality = Confidentiality.PUBLIC
 
 

@@ -11,6 +11,7 @@ from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.leaves import leaves_of
 from interlock.policy.tools.named import named_in_task
 from interlock.policy.tools.roles import EGRESS, ToolRole
+from interlock.policy.tools.selecting import at_span
 from interlock.policy.tools.values import held, same_form
 
 SAME_SITE = "same-site"
@@ -51,16 +52,7 @@ def _followed(
                 source = Value(role=opened[0].field, text=opened[0].text)
                 premise = named or _followed(policy, knowledge, source, number, steps - 1)
                 if premise is not None:
-                    return Derivation(
-                        role=value.role,
-                        value=value.text,
-                        rule=SAME_SITE,
-                        node=returned.node,
-                        start=start,
-                        end=end,
-                        pointer=leaf.pointer,
-                        premises=(premise,),
-                    )
+                    return at_span(value, SAME_SITE, returned, leaf, (start, end), premises=(premise,))
     return None
 
 

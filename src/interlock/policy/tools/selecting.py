@@ -1,13 +1,16 @@
 """A value is a leaf of an answer, and the task means this record of the answer and no other."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from interlock.model.effects import Value
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
+from interlock.policy.derivations.filenames import spoken
+from interlock.policy.derivations.names import FILE_STEM
 from interlock.policy.provenance import Knowledge
 from interlock.policy.tools.knowing import Returned
-from interlock.policy.tools.leaves import Leaf, declared_type, leaves_of, record_of
+from interlock.policy.tools.leaves import NAMES, Leaf, declared_type, leaves_of, record_of
 from interlock.policy.tools.named import named
 from interlock.policy.tools.roles import DIRECTORY, EGRESS, ID_PREFIX, OWN, READ, Output, ToolRole
 from interlock.policy.tools.values import same_form
@@ -15,7 +18,7 @@ from interlock.policy.tools.values import same_form
 STRUCTURED = "structured-leaf"
 OWN_OBJECT = "own-object"
 RECORD = "record-selected"
-_SELECTS = frozenset(("name", "email", "path", "date", "text", "iban", "amount"))
+_SELECTS = frozenset(("name", "filename", "email", "path", "date", "text", "iban", "amount"))
 MIN_SELECTOR = 3
 ELEMENT = "[]"
 
@@ -68,13 +71,27 @@ def at_leaf(
     value: Value, rule: str, returned: Returned, leaf: Leaf, premises: tuple[Derivation, ...] = ()
 ) -> Derivation:
     """Return the derivation of a value that is a whole leaf of an answer."""
+    return at_span(value, rule, returned, leaf, (0, len(leaf.text)), premises=premises)
+
+
+def at_span(
+    value: Value,
+    rule: str,
+    returned: Returned,
+    leaf: Leaf,
+    span: tuple[int, int],
+    *,
+    premises: tuple[Derivation, ...] = (),
+) -> Derivation:
+    """Return the derivation of a value that stands in a leaf of an answer."""
+    start, end = span
     return Derivation(
         role=value.role,
         value=value.text,
         rule=rule,
         node=returned.node,
-        start=0,
-        end=len(leaf.text),
+        start=start,
+        end=end,
         pointer=leaf.pointer,
         premises=premises,
     )
@@ -92,7 +109,8 @@ def _vouched(
     if output.echo:
         return None
     records = {record_of(each) for each in returned.leaves}
-    if output.trust == OWN and len(records) == 1 and ELEMENT not in leaf.field:
+    many = ELEMENT in leaf.field or leaf.field.endswith(NAMES)
+    if output.trust == OWN and len(records) == 1 and not many:
         return at_leaf(value, STRUCTURED, returned, leaf)
     selector = _selector(knowledge, output, returned, leaf, records)
     return at_leaf(value, RECORD, returned, leaf, (selector,)) if selector is not None else None
@@ -116,10 +134,11 @@ def _selector(
         premise = named(knowledge, other.field, kind, other.text)
         if premise is None:
             continue
+        alike = spoken if premise.form == FILE_STEM else partial(same_form, kind)
         twins = {
             record_of(each)
             for each in returned.leaves
-            if each.field == other.field and same_form(kind, each.text) == same_form(kind, other.text)
+            if each.field == other.field and alike(each.text) == alike(other.text)
         }
         if twins == {here}:
             return premise
