@@ -62,11 +62,12 @@ crash: setup ## kill it at every step and see that it recovers
 soak: setup ## run the slow tests, with new examples each time
 	@INTERLOCK_SEARCH=1 $(BIN)/pytest -n 2 -m slow -rs
 
-fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs for a decision that spec and code see differently
+fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs and answers of models for what spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
 	@$(BIN)/python -m tests.differential.many --trajectories $(TRAJECTORIES)
 	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential/test_sensitivity.py -rs
 	@INTERLOCK_EXAMPLES=400 $(BIN)/pytest -n $(WORKERS) tests/property -rs
+	@INTERLOCK_ANSWERS=$(TRAJECTORIES) $(BIN)/pytest tests/property/test_oracle_seeing_law.py -k fuzzed -rs
 
 generate: setup ## write the files that are made from tables in the source
 	@$(BIN)/python scripts/generate.py

@@ -265,8 +265,10 @@ class World:
         sock.setblocking(False)
         try:
             await loop.sock_connect(sock, ("127.0.0.1", far.port))
-        except OSError:
+        except BaseException as error:
             sock.close()
+            if not isinstance(error, OSError):
+                raise
             raise DialError(f"`{host}` does not answer", "refused") from None
         if not tls:
             return Dialled(sock=sock, alpn="", peer="127.0.0.1")

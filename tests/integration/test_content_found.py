@@ -38,3 +38,27 @@ def test_a_key_wherever_it_lies_does_not_leave(
         assert done.stdout.decode().split() == expected, done.stderr.decode()
     finally:
         standing.close()
+
+
+TEXT = f"The key of the robot is {KEY}, keep it.\n"
+FORMS = {
+    "long": ("a line of some log, and nothing else\n" * 60_000 + TEXT).encode(),
+    "UTF-16": TEXT.encode("utf-16"),
+    "no text": b"\x00\xff\x01" + TEXT.encode() + b"\x9f",
+}
+
+
+@pytest.mark.parametrize(
+    "form", ["long", *(pytest.param(one, marks=pytest.mark.slow) for one in ("UTF-16", "no text"))]
+)
+def test_a_key_in_a_file_that_is_no_text_to_be_had_whole_lets_nothing_leave(world: World, form: str) -> None:
+    interpreter = interpreter_for(0)
+    assert interpreter
+    standing = Standing(world, 0, interpreter)
+    try:
+        standing.put("notes/deploy.log", FORMS[form])
+        send = "curl -s -o /dev/null -w '%{http_code} ' -d 'good morning' https://api.test/a\n"
+        done = standing.sh(f"{send}head -c 10 notes/deploy.log > /dev/null\n{send}", HOSTS, sensitive=LOOKS)
+        assert done.stdout.decode().split() == ["200", "403"], done.stderr.decode()
+    finally:
+        standing.close()

@@ -12,6 +12,7 @@ from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
+from interlock.model.inferences import Inference
 from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
 from interlock.model.records import changed
@@ -67,6 +68,11 @@ ANSWERS = st.builds(
     reason=st.sampled_from(["", "no"]),
     hunks=st.sampled_from([(), (), (1, 3)]),
     merge=st.booleans(),
+    redact=st.booleans(),
+)
+SECRET = "API_TOKEN=tok-91f2c7d0a4b8"
+CALLED = st.builds(
+    Inference, oracle=st.sampled_from(["human", "seeing:é"]), provider=st.just("p"), model=st.just("m")
 )
 REQUESTS = st.builds(
     NetRequest,
@@ -81,6 +87,13 @@ REQUESTS = st.builds(
     body_text=st.none() | st.just("KEY=1"),
     credential=st.sampled_from(Credential),
     placeholders=st.sampled_from([(), (), ("e1",), ("e2", "e3")]),
+)
+CARRYING = st.builds(
+    changed,
+    REQUESTS.filter(lambda one: not one.placeholders),
+    body_size_bytes=st.just(len(SECRET)),
+    body_digest=st.just(sha256(SECRET.encode()).hexdigest()),
+    body_text=st.just(SECRET),
 )
 CALLS = st.builds(
     ToolCall,
@@ -98,7 +111,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         opened=st.integers(0, 9),
         closed=st.integers(9, 20),
         staged=st.booleans(),
-        text=st.none() | st.just("KEY=1"),
+        text=st.none() | st.sampled_from(["KEY=1", SECRET]),
     )
     writes = st.builds(ev.FileWrite, place=PLACES, opened=st.integers(0, 9), closed=st.integers(9, 20))
     under_way = list(state.flying)
@@ -136,7 +149,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
     choices: list[tuple[str, ...]] = [()] if of_scope else []
     choices += [asked] if asked and state.phase is Phase.RUNNING else []
     by_type: dict[type, st.SearchStrategy[ev.Event]] = {
-        ev.RequestMade: st.builds(ev.RequestMade, request=REQUESTS),
+        ev.RequestMade: st.builds(ev.RequestMade, request=REQUESTS | CARRYING),
         ev.MessageMade: st.builds(
             ev.MessageMade,
             message=st.builds(
@@ -212,6 +225,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         ev.ChangesListed: st.builds(
             ev.ChangesListed, changes=st.lists(CHANGES, max_size=4).map(tuple), last=st.booleans()
         ),
+        ev.ModelAsked: st.builds(ev.ModelAsked, inference=CALLED),
         ev.OracleAnswered: st.builds(
             ev.OracleAnswered,
             oracle=st.just("human"),
@@ -219,6 +233,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             fault=st.sampled_from(["", "boom"]),
             leave_open=st.booleans(),
             asked=st.sampled_from(choices or [()]),
+            inferences=st.lists(CALLED, max_size=2).map(tuple),
         ),
         ev.IntentRecorded: st.just(ev.IntentRecorded(released=released)),
         ev.ScopeCommitted: st.just(ev.ScopeCommitted(applied=_files(state))),
@@ -295,6 +310,16 @@ def _files(state: State) -> tuple[str, ...]:
     return tuple(one for one in state.released if one in changed)
 
 
+def _first_answers(state: State, event: ev.OracleAnswered) -> dict[str, bool]:
+    """Return of what was asked whether it may leave redacted alone."""
+    open_ones = (
+        *state.opened,
+        *(item for item in state.decided() if item.verdict.decision is Decision.DEFER),
+    )
+    asked = set(event.asked) or {item.effect.id for item in open_ones}
+    return {one.effect_id: one.redact for one in reversed(event.answers) if one.effect_id in asked}
+
+
 @settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "150")), deadline=None)
 @given(st.data())
 def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
@@ -306,6 +331,7 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     turned_away: set[str] = set()
     left: set[str] = set()
     answered: dict[str, int] = {}
+    redact: dict[str, bool] = {}
     for _ in range(data.draw(st.integers(4, 25))):
         allowed = ALLOWED[state.phase] | (LIVING[state.living] if state.living else frozenset())
         if not allowed:
@@ -315,11 +341,13 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
         if isinstance(event, ev.IntentRecorded):
             intended = event.released
         before = state
+        if isinstance(event, ev.OracleAnswered):
+            redact |= _first_answers(before, event)
         state, commands = step(state, event)
         _knows_only_what_came_in(before, event, state)
-        if isinstance(event, ev.ActionsAnnounced):
+        if isinstance(event, ev.ActionsAnnounced | ev.ModelAsked):
             assert changed(state, next_seq=before.next_seq) == before, (
-                "an announced action was no mere record"
+                "an announced action, or a call of a model, was no mere record"
             )
             assert [type(command) for command in commands] == [cmd.Append]
         refused_by_rule |= {
@@ -334,6 +362,9 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
                 again_by_choice = isinstance(event, ev.Resumed | ev.StuckSettled)
                 assert command.effect_id not in left or again_by_choice, "a request left twice"
                 left.add(command.effect_id)
+                if redact.get(command.effect_id):
+                    assert command.redaction is not None, "what was to leave redacted left whole"
+                    assert all(cut.end > cut.start for cut in command.redaction.cuts)
             if isinstance(command, cmd.Send) and Phase.SENDING in (state.phase, state.living):
                 assert intended is not None
                 assert command.effect_id in intended, "a parked request left without its recorded intent"
@@ -355,9 +386,13 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     assert all(count <= 2 for count in answered.values())
     silent = State()
     for event in history:
-        if not isinstance(event, ev.ActionsAnnounced):
+        if isinstance(event, ev.OracleAnswered):
+            event = changed(event, inferences=())
+        if not isinstance(event, ev.ActionsAnnounced | ev.ModelAsked):
             silent, _ = step(silent, event)
-    assert verdicts(silent) == verdicts(state), "what a model announced changed a verdict"
+    assert verdicts(silent) == verdicts(state), (
+        "what a model announced, or that one was asked, changed a verdict"
+    )
     again = State()
     for event in history:
         assert event_from_payload(event_payload(event)) == event

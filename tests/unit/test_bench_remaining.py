@@ -10,9 +10,9 @@ from interlock.bench.remaining import HELD, SLIPS, reasons
 
 def test_each_tool_has_its_sentence_once_and_what_has_none_is_told() -> None:
     said = reasons(
-        ["slack: post_webpage (url)", "slack: post_webpage (content, url)", "slack: paint (colour)"], HELD
+        ["slack: get_webpage (url)", "slack: get_webpage (content, url)", "slack: paint (colour)"], HELD
     )
-    assert said.count("`slack: post_webpage`") == 1
+    assert said.count("`slack: get_webpage`") == 1
     assert "`slack: paint`: no reason is written down" in said
     assert reasons([], SLIPS) == ""
 

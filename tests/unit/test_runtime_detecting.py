@@ -124,9 +124,9 @@ def test_what_was_found_gives_the_file_its_level_wherever_it_lies() -> None:
     detector = detecting.detector_of(load_policy(POLICY.replace("ids", "keys"), filename="p.yaml"))
     assert detector is not None
     key = KEYS["GitHub token"]()
-    assert detector(read("notes/a.md", f"use {key}")).detected == ("keys",)
-    assert detector(read("tests/a.md", f"use {key}")).detected == ()
-    assert detector(read("notes/a.md", None)).detected == ()
+    assert detector(read("notes/a.md", f"use {key}"), b"").detected == ("keys",)
+    assert detector(read("tests/a.md", f"use {key}"), b"").detected == ()
+    assert detector(read("notes/a.md", None), b"/no/such/file").detected == ()
     seen = read("notes/a.md", f"use {key}", ("keys",))
     assert declared.level_of_read(seen) is Confidentiality.CRITICAL
     assert declared.level_of(seen.place) is Confidentiality.PUBLIC

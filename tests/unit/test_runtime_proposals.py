@@ -22,14 +22,24 @@ from interlock.model.effects import (
     Value,
 )
 from interlock.model.errors import InputError, IntegrityError
-from interlock.model.events import Answer, OnConflict, OracleAnswered
+from interlock.model.events import Answer, OnConflict, OracleAnswered, Vote
+from interlock.model.inferences import Inference
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
 from interlock.model.records import changed
 from interlock.model.requests import NetMessage, NetRequest
-from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
+from interlock.model.verdicts import (
+    Check,
+    CheckOutcome,
+    Decision,
+    ExceptionType,
+    Guard,
+    SemanticException,
+    Verdict,
+)
 from interlock.oracle import Principal, Question
 from interlock.runtime.control_protocol import (
+    AnswerNow,
     ApplyNow,
     DiscardNow,
     ProposeNow,
@@ -216,6 +226,40 @@ def test_many_answers_fit_where_no_other_request_may_be_so_long() -> None:
     line = write_line(write_request(request))
     assert 64 * 1024 < len(line) < 1024 * 1024
     assert read_request(line) == request
+
+
+def test_who_of_a_panel_said_what_and_which_models_were_asked_reach_the_monitor() -> None:
+    refused = SemanticException(
+        type=ExceptionType.TAINT, violated_rule="T", rationale="r", constraints=("c",), allowed_objective="o"
+    )
+    request = AnswerNow(
+        question="q",
+        oracle="all(visor:judge, strict)",
+        answers=(
+            Answer(effect_id="e1", decision=Decision.REFUSE, reason="visor:judge: r", exception=refused),
+        ),
+        votes=(Vote(by="visor:judge", decision=Decision.REFUSE, reason="r", effects=("e1",)),),
+        inferences=(Inference(oracle="visor:judge", provider="openai", model="m", request="ab", calls=1),),
+    )
+    assert read_request(write_line(write_request(request))) == request
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"votes": [{"by": "x"}]},
+        {"votes": [{"by": "x", "decision": "perhaps", "reason": "", "effects": []}]},
+        {"votes": {}},
+        {"inferences": [{"oracle": "x", "provider": "p", "model": "m", "calls": "1"}]},
+        {"answers": [{"effect": "e1", "decision": "refuse", "exception": {"type": "S"}}]},
+        {"answers": [{"effect": "e1", "decision": "refuse", "exception": 7}]},
+        {"leave_open": True},
+    ],
+)
+def test_what_cannot_stand_in_a_ledger_is_no_answer(more: dict[str, Any]) -> None:
+    line = write_line({"v": 1, "verb": "answer", "question": "q", "oracle": "o", "answers": [], **more})
+    with pytest.raises(InputError):
+        read_request(line)
 
 
 def _without(name: str) -> Callable[[dict[str, Any]], object]:

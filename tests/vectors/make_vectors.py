@@ -6,10 +6,15 @@ Run `python -m tests.vectors.make_vectors`; the files are deterministic and comm
 import json
 import os
 
+from tests.vectors.cases_corrections import corrected
 from tests.vectors.cases_derivation import derived
 from tests.vectors.cases_meaning import archives, shapes
+from tests.vectors.cases_models import modelled
+from tests.vectors.cases_panel import of_panels
 from tests.vectors.cases_record import intact, payloads, record
+from tests.vectors.cases_redacted import redacted
 from tests.vectors.cases_replay import replayed
+from tests.vectors.cases_requests import requested
 from tests.vectors.cases_signed import heads, statements
 from tests.vectors.edits import Vector, honest
 from tests.vectors.forge import sha
@@ -30,6 +35,11 @@ def vectors() -> list[Vector]:
         *archives(base),
         *replayed(),
         *derived(),
+        *modelled(),
+        *requested(),
+        *redacted(),
+        *of_panels(),
+        *corrected(),
     ]
     names = [vector.name for vector in made]
     assert len(names) == len(set(names)), "vector names repeat"

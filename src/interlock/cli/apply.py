@@ -75,6 +75,7 @@ def resolve_open(
     as_json: bool,
 ) -> int:
     """Resolve a run whose command has ended, say what it came to, and return the exit status."""
+    from interlock.model.verdicts import IN_PART
     from interlock.runtime import folders, history
 
     lock = folders.RunLock(folder.path)
@@ -105,7 +106,8 @@ def resolve_open(
     else:
         print(f"{resolution.committed} committed, {len(resolution.refusals)} refused")
         for _id, place, exception in resolution.refusals:
-            print(f"refused {safe(place)}: {safe(exception.rationale)}")
+            some = "part of " if exception.violated_rule in IN_PART else ""
+            print(f"refused {some}{safe(place)}: {safe(exception.rationale)}")
         for effect_id, url, response in resolution.sent:
             print(f"sent {effect_id} {safe(url)}: {response.outcome.value}, status {response.status}")
         for place in resolution.skipped:
@@ -155,7 +157,7 @@ def review_living(folder: RunFolder, request: ProposeNow, who: Oracle) -> Mappin
     if "proposal" not in answer:
         return answer  # the policy alone decided all of it
     proposal = read_proposal(answer)
-    answered = oracle.ask(who, proposal.question())
+    answered = oracle.ask(who, proposal.question(folder))
     resolution = proposal.resolution(answered, selection=request.selection, on_conflict=request.on_conflict)
     return None if resolution is None else control.ask(folder, write_request(resolution), _note)
 

@@ -113,7 +113,9 @@ def _form() -> argparse.ArgumentParser:
     form.add_argument("--agent", default="obedient", choices=AGENTS)
     form.add_argument("--timing", default="first", choices=("first", "end", "both"), help="when it obeys")
     form.add_argument(
-        "--oracle", default="strict", help="strict, ideal, none, human, noisy:E1,E2,SEED or answers:FILE"
+        "--oracle",
+        default="strict",
+        help="strict, ideal, none, human, noisy:E1,E2,SEED, or whom a run may ask (answers:FILE, seeing:MODEL …)",
     )
     form.add_argument("--policy", default="full", choices=POLICIES, help="how much of the role files counts")
     form.add_argument(

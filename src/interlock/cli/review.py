@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def main(words: list[str]) -> int:
     """Run the verb; see `interlock review --help`."""
+    from interlock.oracle.choose import MODELS_HELP, ORACLE_HELP
+
     form = parser(
         "review",
         "Answer what a run's command waits for. Where nothing waits, resolve what it did so far; of a run whose "
@@ -33,8 +35,12 @@ def main(words: list[str]) -> int:
     )
     form.add_argument("--list", action="store_true", help="say what waits, and answer nothing")
     form.add_argument(
-        "--oracle", metavar="WHO", default="human", help="who answers: human (default), strict, answers:FILE"
+        "--oracle",
+        metavar="WHO",
+        default="human",
+        help=f"who answers: human (default), or as in run: {ORACLE_HELP}",
     )
+    form.add_argument("--models", metavar="FILE", help=MODELS_HELP)
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
     from interlock.runtime import folders
@@ -76,8 +82,8 @@ def _who(arguments: argparse.Namespace) -> Oracle:
 
     if arguments.oracle == "review":
         raise InputError("a review needs somebody who answers", hint="leave `--oracle` out, in a terminal")
-    terminal = arguments.oracle != "human" or (sys.stdin.isatty() and sys.stderr.isatty())
-    return oracle.choose(arguments.oracle, terminal=terminal)
+    terminal = sys.stdin.isatty() and sys.stderr.isatty()
+    return oracle.choose(arguments.oracle, terminal=terminal, models=arguments.models)
 
 
 def _note(line: str) -> None:
@@ -88,7 +94,8 @@ def _living(arguments: argparse.Namespace, folder: RunFolder) -> int:
     from interlock.cli.apply import review_living, tell
     from interlock.model.events import OnConflict
     from interlock.runtime import control
-    from interlock.runtime.control_protocol import Fields, ProposeNow, QuestionsNow, write_request
+    from interlock.runtime.control_fields import Fields
+    from interlock.runtime.control_protocol import ProposeNow, QuestionsNow, write_request
 
     told = Fields(control.ask(folder, write_request(QuestionsNow()), _note), "the open questions")
     told.text("run")
@@ -111,16 +118,21 @@ def _list(
 ) -> int:
     from interlock.runtime.proposals import read_proposal
 
-    asked = [
-        {"effect": effect.id, "object": effect.object, "reason": verdict.reason}
-        for item in questions
-        for effect, verdict in read_proposal(_mapping(item)).deferred
+    asked: list[dict[str, str | bool]] = [
+        {
+            "effect": effect.id,
+            "object": effect.object,
+            "reason": verdict.reason,
+            **({"redactable": True} if proposal.redactions.get(effect.id, ("", False))[1] else {}),
+        }
+        for proposal in (read_proposal(_mapping(item)) for item in questions)
+        for effect, verdict in proposal.deferred
     ]
     if arguments.json:
         print_json({"run": folder.run_id, "waiting": asked, "parked": parked})
         return 0
     for one in asked:
-        print(f"waits for you: {one['effect']} {safe(one['object'])}: {safe(one['reason'])}")
+        print(f"waits for you: {one['effect']} {safe(str(one['object']))}: {safe(str(one['reason']))}")
     for item in parked:
         fields = _mapping(item)
         print(f"parked until the scope's end: {fields.get('effect')} {safe(str(fields.get('object', '')))}")
@@ -140,12 +152,17 @@ def _answer(arguments: argparse.Namespace, folder: RunFolder, who: Oracle, quest
     left = late = 0
     for item in questions:
         proposal = read_proposal(_mapping(item))
-        answered = oracle.ask(who, proposal.question())
+        answered = oracle.ask(who, proposal.question(folder))
         if answered.leave_open:
             left += 1
             continue
         request = AnswerNow(
-            question=proposal.mark, oracle=answered.oracle, answers=answered.answers, fault=answered.fault
+            question=proposal.mark,
+            oracle=answered.oracle,
+            answers=answered.answers,
+            fault=answered.fault,
+            votes=answered.votes,
+            inferences=answered.inferences,
         )
         try:
             control.ask(folder, write_request(request), _note)

@@ -22,6 +22,8 @@ _ONE_BY_ONE = 6
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
+    from interlock.oracle.choose import MODELS_HELP, ORACLE_HELP
+
     form = parser(
         "run",
         "Run a command on a staged copy of the working directory; review, commit or discard what it did.",
@@ -57,9 +59,9 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     form.add_argument(
         "--oracle",
         metavar="WHO",
-        help="who resolves what was deferred: human (default on a terminal), strict (default without one), "
-        "review (questions wait for `interlock review` in another terminal), answers:FILE",
+        help=f"who resolves what was deferred: {ORACLE_HELP}",
     )
+    form.add_argument("--models", metavar="FILE", help=MODELS_HELP)
     form.add_argument(
         "--answer-within",
         type=float,
@@ -208,6 +210,7 @@ def _oracle(arguments: argparse.Namespace) -> tuple[str, Oracle]:
         chosen,
         terminal=sys.stdin.isatty() and sys.stderr.isatty(),
         deadline_s=arguments.answer_within,
+        models=arguments.models,
     )
     if chosen == "review" and not arguments.json:
         print("interlock: what needs you waits for: interlock review (in another terminal)", file=sys.stderr)
@@ -217,9 +220,10 @@ def _oracle(arguments: argparse.Namespace) -> tuple[str, Oracle]:
 def _tell_unused(who: Oracle) -> None:
     """Say which answers given ahead decided nothing: a pattern with a typo refuses in silence."""
     from interlock.oracle import AnswersFile
+    from interlock.oracle.panel import Panel
 
-    if isinstance(who, AnswersFile):
-        for rule in who.unused:
+    for one in who.leaves() if isinstance(who, Panel) else (who,):
+        for rule in one.unused if isinstance(one, AnswersFile) else ():
             print(
                 f"interlock: answers, line {rule.line}: `{safe(rule.pattern)}` matched nothing",
                 file=sys.stderr,
@@ -301,9 +305,12 @@ def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
 
 def _refused(outcome: RunOutcome, ink: Ink) -> list[str]:
     """Return a line for each refused change; those of one reason fold where they are many."""
+    from interlock.model.verdicts import IN_PART
+
     by_reason: dict[str, list[str]] = {}
     for effect_id, place, exception in outcome.performer.resolution.refusals:
-        by_reason.setdefault(exception.rationale, []).append(f"{effect_id} {safe(place)}")
+        some = "part of " if exception.violated_rule in IN_PART else ""
+        by_reason.setdefault(exception.rationale, []).append(f"{some}{effect_id} {safe(place)}")
     lines = []
     for reason, names in by_reason.items():
         shown = names if len(names) <= _ONE_BY_ONE else names[:2]

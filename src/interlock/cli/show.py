@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
     from interlock.model.effects import Effect, FileChange
+    from interlock.model.inferences import Inference
     from interlock.model.moves import Moved
     from interlock.runtime.story import EffectStory, RunStory
 
@@ -91,6 +93,8 @@ def _print(story: RunStory, *, everything: bool) -> None:
         print(f"{ink.strong('undone')}    {safe(line)}")
     for line in story.interruptions:
         print(ink.bad(f"stopped   {safe(line)}"))
+    for line in _asked(story.inferences):
+        print(f"{ink.strong('asked')}     {safe(line)}")
     unique = list(dict.fromkeys(story.reads))
     if story.lost:
         print(f"{ink.strong('read')}      not seen: {safe(story.lost)}")
@@ -127,6 +131,27 @@ def _print(story: RunStory, *, everything: bool) -> None:
                     f"  … {len(left)} more ({_counted(left)}): interlock show {story.folder.run_id} --all"
                 )
             )
+
+
+def _asked(inferences: list[Inference]) -> list[str]:
+    """Return one line for each oracle and model: how often it was asked, the tokens and the time that it took."""
+    groups: dict[tuple[str, str, str], list[Inference]] = {}
+    for one in inferences:
+        groups.setdefault((one.oracle, one.provider, one.model), []).append(one)
+    lines = []
+    for (oracle, provider, model), calls in groups.items():
+        prompt = sum(one.prompt_tokens for one in calls)
+        completion = sum(one.completion_tokens for one in calls)
+        seconds = sum(one.elapsed_ms for one in calls) / 1000
+        faults = Counter(one.fault for one in calls if one.fault)
+        failed = ", ".join(f"{count} {fault}" for fault, count in faults.items())
+        hashes = {one.weights_hash[:19] for one in calls if one.weights_hash}
+        lines.append(
+            f"{oracle}: {model} ({', '.join([provider, *sorted(hashes)])}): {len(calls)} call{'s' * (len(calls) != 1)},"
+            f" {prompt:,} + {completion:,} tokens, {seconds:.1f} s"
+            + (f"; failed: {failed}" if failed else "")
+        )
+    return lines
 
 
 def _print_effect(ink: Ink, record: EffectStory, by: str) -> None:
@@ -203,6 +228,8 @@ def _by(story: RunStory, record: EffectStory) -> str:
 
 
 def _document(story: RunStory) -> dict[str, object]:
+    from dataclasses import asdict
+
     from interlock.monitor.codec import plain
 
     return {
@@ -221,6 +248,7 @@ def _document(story: RunStory) -> dict[str, object]:
         "thrown_away": story.thrown_away,
         "thrown": list(story.thrown),
         "nodes": story.nodes,
+        "inferences": [asdict(item) for item in story.inferences],
         "unreadable_traffic": [plain(item) for item in story.unreadable],
         "effects": [document(record, story) for record in story.effects.values()],
     }
@@ -240,6 +268,7 @@ def document(record: EffectStory, story: RunStory) -> dict[str, object]:
         "fate": record.fate.value,
         "resolved_by": record.resolved_by,
         "resolution": record.resolution,
+        **({"votes": plain(record.votes)} if record.votes else {}),
         "node": record.node,
         "response": plain(record.response),
         "action": _action(story, record),

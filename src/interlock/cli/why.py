@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from interlock.runtime.reasons import Reasons
     from interlock.runtime.story import EffectStory, RunStory
 
+_VOTES = {"release": "releases", "refuse": "refuses", "defer": "does not decide"}
+
 
 def main(words: list[str]) -> int:
     """Run the verb; see `interlock why --help`."""
@@ -97,6 +99,9 @@ def _print(story: RunStory, record: EffectStory, reasons: Reasons) -> None:
             print(f"    {title}{safe(line)}")
     if record.resolved_by:
         print(f"  {safe(record.resolved_by)}: {safe(record.resolution)}")
+        for vote in record.votes:
+            said = _VOTES[vote.decision.value]
+            print(f"    {safe(vote.by)} {said}: {safe(vote.reason)}")
     response = record.response
     if response is not None:
         print(f"  answer: {response.outcome.value}, status {response.status}, {response.size_bytes:,} bytes")

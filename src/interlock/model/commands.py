@@ -3,6 +3,7 @@
 from interlock.model.effects import Effect
 from interlock.model.nodes import Node
 from interlock.model.records import dataclass
+from interlock.model.redactions import Redaction
 from interlock.model.verdicts import SemanticException, Verdict
 
 
@@ -41,11 +42,12 @@ class LetPass:
     """Let a held request or message leave, once its intent is durable.
 
     Takes: `durable`, whether it must survive a loss of power (it changes something out there), or the fall
-    of the monitor alone (it reads).
+    of the monitor alone (it reads); `redaction`, what is cut out of it first: without these cuts it does not leave.
     """
 
     effect_id: str
     durable: bool
+    redaction: Redaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +81,12 @@ class AnswerInside:
 class Send:
     """Send a parked request that was released; answer with `ResponseReceived`.
 
-    Takes: `attempt`, from 1; another one only where the principal chose so.
+    Takes: `attempt`, from 1; another one only where the principal chose so; `redaction`, as in `LetPass`.
     """
 
     effect_id: str
     attempt: int = 1
+    redaction: Redaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,11 +21,12 @@ from interlock.model.choices import (
     StuckChoice,
 )
 from interlock.model.effects import FileChange
+from interlock.model.inferences import Inference
 from interlock.model.places import Root
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.tools import ToolCall, ToolResult
-from interlock.model.verdicts import Decision
+from interlock.model.verdicts import Decision, SemanticException
 
 __all__ = [
     "ActionsAnnounced",
@@ -47,6 +48,7 @@ __all__ = [
     "Interrupted",
     "LabelsKnown",
     "MessageMade",
+    "ModelAsked",
     "OnConflict",
     "OracleAnswered",
     "PlaceLabel",
@@ -65,6 +67,7 @@ __all__ = [
     "ToolReturned",
     "TrafficRefused",
     "ViewRestored",
+    "Vote",
 ]
 
 
@@ -212,7 +215,9 @@ class Answer:
     """An oracle's answer on one deferred effect. Anything but RELEASE means refuse.
 
     Takes: `hunks`, of a text file's change the numbers of the hunks that are released (from 1, in the order of its
-    unified diff), empty for all; `merge`, whether a conflict is released as the three-way merge of both sides.
+    unified diff), empty for all; `merge`, whether a conflict is released as the three-way merge of both sides;
+    `redact`, whether a request is released only without what it carries above its destination's clearance;
+    `exception`, of a refusal that says which check failed (S, T or I): the agent is told this, and not the `reason`.
     """
 
     effect_id: str
@@ -220,6 +225,29 @@ class Answer:
     reason: str
     hunks: tuple[int, ...] = ()
     merge: bool = False
+    redact: bool = False
+    exception: SemanticException | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """What one member of a panel of oracles said on some effects, the same words on each.
+
+    Takes: `by`, the member's name; `decision`, DEFER where it did not decide (it failed, or said nothing).
+    Holds: votes decide nothing; the panel's answers do, which follow from them.
+    """
+
+    by: str
+    decision: Decision
+    reason: str
+    effects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAsked:
+    """An oracle put a request to a model, which answered or failed; it decides nothing by itself."""
+
+    inference: Inference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +255,9 @@ class OracleAnswered:
     """An oracle answered a question, or failed (`answers` empty, `fault` says why): refuse.
 
     Takes: `leave_open`, whether the scope is held for later instead of resolved; `asked`, the effects that were
-    asked about while the command runs, empty for the scope at its end.
+    asked about while the command runs, empty for the scope at its end; `votes`, of a panel who of it said what, in
+    the order in which they were asked; `inferences`, the calls of models that led to it, in order: the fold takes
+    each as a `ModelAsked` of its own, and writes the answer without them.
     """
 
     oracle: str
@@ -235,6 +265,8 @@ class OracleAnswered:
     fault: str = ""
     leave_open: bool = False
     asked: tuple[str, ...] = ()
+    votes: tuple[Vote, ...] = ()
+    inferences: tuple[Inference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,6 +407,7 @@ Event = (
     | TrafficRefused
     | CommandExited
     | ChangesListed
+    | ModelAsked
     | OracleAnswered
     | IntentRecorded
     | ScopeCommitted

@@ -45,6 +45,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.ActionsAnnounced,
             ev.ResponseReceived,
             ev.TrafficRefused,
+            ev.ModelAsked,
             ev.OracleAnswered,
             ev.CommandExited,
             ev.Interrupted,
@@ -59,7 +60,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
         {ev.ChangesListed, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested},
     ),
     Phase.DEFERRED: frozenset(
-        {ev.OracleAnswered, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested}
+        {ev.ModelAsked, ev.OracleAnswered, ev.Interrupted, ev.Faulted, ev.Resumed, ev.DiscardRequested}
     ),
     Phase.HELD: frozenset({ev.Resumed, ev.DiscardRequested, ev.CommandExited}),
     Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed, ev.Faulted, ev.DiscardRequested}),
@@ -81,7 +82,7 @@ is the principal giving that merge up."""
 
 LIVING: dict[Phase, frozenset[type]] = {
     Phase.LISTING: frozenset({ev.ChangesListed}),
-    Phase.DEFERRED: frozenset({ev.OracleAnswered}),
+    Phase.DEFERRED: frozenset({ev.ModelAsked, ev.OracleAnswered}),
     Phase.INTENDED: frozenset({ev.IntentRecorded, ev.CommitFailed}),
     Phase.COMMITTING: frozenset({ev.ScopeCommitted, ev.CommitFailed}),
     Phase.SENDING: frozenset(),

@@ -72,6 +72,9 @@ class Derivation:
 
 QUIET = "quiet"
 """The rule that refused a request nobody is to be asked about (an agent's telemetry): no work was withheld by it."""
+HUNKS, REDACTED = "hunks", "redacted"
+IN_PART = (HUNKS, REDACTED)
+"""What is told of an effect by these was withheld in part: the rest of it went through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ EVENT_NAMES: dict[type, str] = {
     ev.TrafficRefused: "traffic-refused",
     ev.CommandExited: "command-exited",
     ev.ChangesListed: "changes-listed",
+    ev.ModelAsked: "model-asked",
     ev.OracleAnswered: "oracle-answered",
     ev.IntentRecorded: "intent-recorded",
     ev.ScopeCommitted: "scope-committed",

@@ -14,6 +14,7 @@ from interlock.model.verdicts import Decision
 from interlock.monitor import parking
 from interlock.monitor.codec import event_payload
 from interlock.monitor.exceptions import refused_after, refused_hunks
+from interlock.monitor.redacting import redacted_as_told
 from interlock.monitor.state import Decided, State
 from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node
 
@@ -61,6 +62,8 @@ def _notices(state: State) -> Commands:
         for item in state.decided()
         if item.effect.id in partly
     ]
+    refused = {effect_id for effect_id, _object, _exception in told}
+    told += [redacted_as_told(one) for one in state.redactions if one.effect.id not in refused]
     return (cmd.Notify(refusals=tuple(told)),) if told else ()
 
 
@@ -87,7 +90,7 @@ def _advance(state: State, out: Writing) -> tuple[State, Commands]:
             commit = cmd.Commit(released=effects, blends=state.blends if late else (), prepare=late)
             return at(state, Phase.COMMITTING), out.then(commit)
         state = changed(state, sending=effects, attempt=1)
-        return at(state, Phase.SENDING), out.then(cmd.Send(effect_id=effects[0]))
+        return at(state, Phase.SENDING), out.then(parking.send_of(state, effects[0]))
     return _done(changed(state, parts=()), out)
 
 
@@ -118,7 +121,7 @@ def sent(state: State, event: parking.Returned) -> tuple[State, Commands]:
 def _send_on(state: State, out: Writing) -> tuple[State, Commands]:
     if state.sending:
         state = changed(state, attempt=1, next_seq=out.seq)
-        return at(state, Phase.SENDING), out.then(cmd.Send(effect_id=state.sending[0]))
+        return at(state, Phase.SENDING), out.then(parking.send_of(state, state.sending[0]))
     return _advance(state, out)
 
 
@@ -131,7 +134,7 @@ def stuck_settled(state: State, event: ev.StuckSettled) -> tuple[State, Commands
     state = changed(state, stuck_on="", phase=Phase.SENDING, next_seq=out.seq)
     if event.choice is ev.StuckChoice.RETRY:
         attempt = state.attempt + 1
-        return changed(state, attempt=attempt), out.then(cmd.Send(effect_id=event.effect_id, attempt=attempt))
+        return changed(state, attempt=attempt), out.then(parking.send_of(state, event.effect_id, attempt))
     left = tuple(item for item in state.parked if item.effect.id != event.effect_id)
     state = changed(state, parked=left, sending=state.sending[1:])
     if event.choice is ev.StuckChoice.SKIP:

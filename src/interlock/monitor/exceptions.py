@@ -5,8 +5,13 @@ Source: AgentVisor, semantic exception (type, violated_rule, rationale, constrai
 
 from interlock import policy as rules
 from interlock.model.effects import Effect
+from interlock.model.events import Answer, OracleAnswered
+from interlock.model.redactions import PARTS, Redaction
 from interlock.model.requests import INTERNAL_HOST
-from interlock.model.verdicts import ExceptionType, SemanticException, Verdict
+from interlock.model.verdicts import HUNKS, REDACTED, Decision, ExceptionType, SemanticException, Verdict
+from interlock.monitor.state import Decided
+
+_CHECKS = (ExceptionType.SUITABILITY, ExceptionType.TAINT, ExceptionType.INTEGRITY)
 
 
 def refused_by_oracle(
@@ -16,6 +21,44 @@ def refused_by_oracle(
     why = [facet.reason for facet in effect.facets[:1]] + [verdict.reason, f"{oracle} did not release it"]
     told = "; ".join(why) + (f": {reason}" if reason else "")
     return rules.exception_for(effect, verdict, told, policy)
+
+
+def refused_by_answer(
+    policy: rules.Policy | None, item: Decided, event: OracleAnswered, answer: Answer | None, wrong: str = ""
+) -> SemanticException:
+    """Return what the agent is told of a deferred effect that an answer did not release.
+
+    Takes: `wrong`, what makes a release no answer to it.
+    Holds: where the oracle says which check failed, its exception is told as it is, and its reason is not.
+    """
+    if answer is not None and not wrong and not event.fault and answer.decision is not Decision.RELEASE:
+        exception = answer.exception
+        if exception is not None and exception.type in _CHECKS:
+            return exception
+    reason = wrong or event.fault or (answer.reason if answer is not None else "no answer")
+    return refused_by_oracle(policy, item.effect, item.verdict, event.oracle, reason)
+
+
+def refused_again(effect: Effect, past: SemanticException, corrections: int | None) -> SemanticException:
+    """Return what the agent is told of an effect that is asked about no more.
+
+    Takes: `past`, the last refusal of its kind; `corrections`, how many the policy allows, None for the same effect
+    once more.
+    """
+    if corrections is None:
+        why = "the same was refused before, and nothing of it was mended"
+    elif corrections == 0:
+        why = "an action of this kind was refused, and the policy allows no correction"
+    else:
+        times = "one correction" if corrections == 1 else f"{corrections} corrections"
+        why = f"actions of this kind were refused, and the policy allows {times}"
+    return SemanticException(
+        type=past.type,
+        violated_rule=past.violated_rule,
+        rationale=f"{why}; nobody was asked again. It was refused because {past.rationale}",
+        constraints=(f"`{effect.operation}` of `{effect.object}` was not released", *past.constraints),
+        allowed_objective="go on with the task without it, and say in your answer what you left out",
+    )
 
 
 def refused_with(effect: Effect, needed: str) -> SemanticException:
@@ -80,10 +123,31 @@ def refused_hunks(effect: Effect, released: tuple[int, ...]) -> SemanticExceptio
     which = ("hunks " if len(released) > 1 else "hunk ") + ", ".join(str(number) for number in released)
     return SemanticException(
         type=ExceptionType.PROVENANCE,
-        violated_rule="hunks",
+        violated_rule=HUNKS,
         rationale=f"of this change only {which} went through",
         constraints=(f"`{effect.object}` has no other part of the change",),
         allowed_objective="read the file again, and go on from what it says now",
+    )
+
+
+def refused_in_part(effect: Effect, redaction: Redaction) -> SemanticException:
+    """Return what is told of a request that leaves redacted. Holds: nothing of what was cut."""
+    counts = {part: len(redaction.of(part)) for part in PARTS}
+    where = " and ".join(
+        f"{count} {'place' if count == 1 else 'places'} of its {part}"
+        for part, count in counts.items()
+        if count
+    )
+    carried, clearance = effect.carried.name.lower(), effect.clearance.name.lower()
+    return SemanticException(
+        type=ExceptionType.PROVENANCE,
+        violated_rule=REDACTED,
+        rationale=f"it goes through redacted: `[redacted]` stands at {where} now",
+        constraints=(
+            f"data of level `{carried}` was cut out: this destination may hold `{clearance}`",
+            "the rest of it leaves as it was written",
+        ),
+        allowed_objective="go on, and do not send what was cut out in another form",
     )
 
 

@@ -17,7 +17,6 @@ from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.monitor.codec import event_payload
 from interlock.monitor.exceptions import (
     refused_after,
-    refused_by_oracle,
     refused_discarded,
     refused_placeholder,
     refused_unanswered,
@@ -40,17 +39,6 @@ def turn_away(
     return changed(state, turned_away=state.turned_away + 1)
 
 
-def refused_by(
-    state: State, out: Writing, item: Decided, event: ev.OracleAnswered, given: dict[str, ev.Answer]
-) -> State:
-    """Turn away what an oracle did not release."""
-    answer = given.get(item.effect.id)
-    reason = event.fault or (answer.reason if answer is not None else "no answer")
-    return turn_away(
-        state, out, item, refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
-    )
-
-
 def asked_about(items: Sequence[Decided]) -> tuple[tuple[Effect, Verdict], ...]:
     """Return what is asked about some deferred effects: of equal ones the first."""
     standing = rules.asked_once((item.effect for item in items), whole=True)
@@ -68,7 +56,15 @@ def begin_sending(state: State, out: Writing, queue: tuple[str, ...]) -> tuple[S
         {"intent": "send", "effects": list(queue)},
         verdict=Decision.RELEASE.value,
     )
-    return changed(state, sending=queue, next_seq=out.seq), out.then(cmd.Send(effect_id=queue[0]))
+    return changed(state, sending=queue, next_seq=out.seq), out.then(send_of(state, queue[0]))
+
+
+def send_of(state: State, effect_id: str, attempt: int = 1) -> cmd.Send:
+    """Return the command that sends a parked request, as it was released: whole, or redacted."""
+    redacted = state.redacted(effect_id)
+    return cmd.Send(
+        effect_id=effect_id, attempt=attempt, redaction=None if redacted is None else redacted.redaction
+    )
 
 
 def go_on(state: State, out: Writing) -> tuple[State, Commands]:
@@ -150,7 +146,9 @@ def came_back(state: State, out: Writing, item: Decided, event: Returned) -> tup
     assert state.knowledge is not None
     check_kind(item, event)
     node = out.node(NodeKind.TOOL_OUTPUT, item.call, "monitor", event_payload(event))
-    state = changed(state, knowledge=state.knowledge.with_request(state.policy, item.effect))
+    redacted = state.redacted(item.effect.id)
+    left = item.effect if redacted is None else redacted.effect
+    state = changed(state, knowledge=state.knowledge.with_request(state.policy, left))
     return changed(state, knowledge=learned(state, item, event, node)), node
 
 

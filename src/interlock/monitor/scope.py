@@ -11,25 +11,35 @@ from interlock.model.effects import Effect
 from interlock.model.nodes import NodeKind
 from interlock.model.phases import Phase
 from interlock.model.records import changed
-from interlock.model.verdicts import Decision
+from interlock.model.redactions import Redacted
+from interlock.model.verdicts import Decision, SemanticException
 from interlock.monitor import parking
 from interlock.monitor.closure import needs_of, unmet, with_needed
 from interlock.monitor.codec import event_payload, plain
 from interlock.monitor.committing import FILES, REQUESTS, at, nothing_to_commit, over, requests_first
 from interlock.monitor.exceptions import (
-    refused_by_oracle,
+    refused_by_answer,
     refused_conflict,
     refused_discarded,
     refused_with,
 )
+from interlock.monitor.redacting import redacted
 from interlock.monitor.state import Decided, State
-from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node, check_nodes
+from interlock.monitor.writing import (
+    Commands,
+    ProtocolError,
+    Writing,
+    blocked_node,
+    check_nodes,
+    oracle_actor,
+)
 
 
 def listing(state: State, out: Writing) -> tuple[State, Commands]:
     """Begin: what is staged is listed anew."""
     state = at(
-        changed(state, next_seq=out.seq, batches=(), released=(), refused=(), blends=()), Phase.LISTING
+        changed(state, next_seq=out.seq, batches=(), released=(), refused=(), blends=(), redactions=()),
+        Phase.LISTING,
     )
     if state.living is None:
         state = changed(state, flying={}, opened=(), resolving=(), sending=(), waiting=())
@@ -134,7 +144,7 @@ def _hold(state: State, out: Writing, *, conflicts: tuple[str, ...] = ()) -> tup
 def oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
     """Take the oracle's word on the scope, within its bounds: silence, nonsense and anything unasked refuse."""
     out = Writing(state)
-    node = out.node(NodeKind.RESOLUTION, state.apm_node, f"oracle:{event.oracle}", event_payload(event))
+    node = out.node(NodeKind.RESOLUTION, state.apm_node, oracle_actor(event.oracle), event_payload(event))
     if event.leave_open:
         return _hold(state, out)
     # Bounded: only what was deferred can be answered, and the first answer on an effect stands.
@@ -145,11 +155,20 @@ def oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Comm
     answers = rules.with_twins(answers, rules.asked_once((item.effect for item in deferred), whole=True))
     released: list[str] = []
     blends: list[cmd.Blend] = []
+    redactions: list[Redacted] = []
     refused: list[Decided] = []
     for item in state.with_decision(Decision.DEFER):
         given = answers.get(item.effect.id)
         wrong = _wrong(item.effect, given)
         if given is not None and given.decision is Decision.RELEASE and not event.fault and not wrong:
+            if given.redact:
+                made = redacted(state, out, item, event, node)
+                if isinstance(made, SemanticException):
+                    refused.append(_refused(out, item, made))
+                else:
+                    released.append(item.effect.id)
+                    redactions.append(made)
+                continue
             released.append(item.effect.id)
             assert state.knowledge is not None
             state = changed(state, knowledge=state.knowledge.with_grant(item.effect, node))
@@ -159,13 +178,21 @@ def oracle_answered(state: State, event: ev.OracleAnswered) -> tuple[State, Comm
         if _is_conflict(item.effect):
             exception = refused_conflict(item.effect, wrong or event.fault or (given.reason if given else ""))
         else:
-            reason = wrong or event.fault or (given.reason if given is not None else "no answer")
-            exception = refused_by_oracle(state.policy, item.effect, item.verdict, event.oracle, reason)
-        verdict = changed(item.verdict, decision=Decision.REFUSE, exception=exception)
-        refused.append(changed(item, verdict=verdict))
-        blocked_node(out, item, exception)
-    state = changed(state, next_seq=out.seq, refused=(*state.refused, *refused), blends=tuple(blends))
+            exception = refused_by_answer(state.policy, item, event, given, wrong)
+        refused.append(_refused(out, item, exception))
+    state = changed(
+        state,
+        next_seq=out.seq,
+        refused=(*state.refused, *refused),
+        blends=tuple(blends),
+        redactions=tuple(redactions),
+    )
     return _resolve(state, out, released=tuple(released))
+
+
+def _refused(out: Writing, item: Decided, exception: SemanticException) -> Decided:
+    blocked_node(out, item, exception)
+    return changed(item, verdict=changed(item.verdict, decision=Decision.REFUSE, exception=exception))
 
 
 def _wrong(effect: Effect, answer: ev.Answer | None) -> str:
@@ -176,6 +203,8 @@ def _wrong(effect: Effect, answer: ev.Answer | None) -> str:
         return "the host changed it too, and only the merge of both may be released"
     if answer.merge and not _is_conflict(effect):
         return "there is nothing to merge it with"
+    if answer.redact and (answer.hunks or answer.merge):
+        return "what is redacted is neither merged nor released by hunks"
     if answer.hunks and (effect.change is None or answer.merge):
         return "it has no hunks that could be released alone"
     return ""
@@ -207,6 +236,8 @@ def _resolve(state: State, out: Writing, released: tuple[str, ...]) -> tuple[Sta
     if not everything:
         return nothing_to_commit(state, out)
     payload: dict[str, object] = {"intent": "commit", "effects": list(everything)}
+    if state.redactions:
+        payload["redacted"] = [one.effect.id for one in state.redactions]
     if state.blends:
         payload["blends"] = [plain(blend) for blend in state.blends]
     out.node(NodeKind.RESOLUTION, state.apm_node, "monitor", payload, verdict=Decision.RELEASE.value)
@@ -233,6 +264,7 @@ def asked(state: State, event: ev.ResolutionAsked) -> tuple[State, Commands]:
         living_conflict=event.on_conflict,
         selection=event.selection,
         selected=None,
+        objected=(),
         next_seq=out.seq,
     )
     return _discard_living(state, out) if event.discard else listing(state, out)

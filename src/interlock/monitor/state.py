@@ -11,7 +11,8 @@ from interlock.model.events import OnConflict
 from interlock.model.phases import Phase
 from interlock.model.places import Root
 from interlock.model.records import dataclass
-from interlock.model.verdicts import Decision, Verdict
+from interlock.model.redactions import Redacted
+from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.policy import Knowledge, Policy
 
 
@@ -40,6 +41,21 @@ class Waiting:
     item: Decided
     subjects: tuple[str, ...]
     inside: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objected:
+    """A refusal that says which check failed, of an effect that was asked about while the command runs.
+
+    Takes: `kind`, of effects for which corrections are counted; `question`, by which the same is known again; `node`,
+    of the answer; `attempt`, 1 for a first proposal, one more for each correction.
+    """
+
+    kind: str
+    question: tuple[object, ...] | None
+    node: int
+    attempt: int
+    exception: SemanticException
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +94,8 @@ class State:
     resolving: tuple[str, ...] = ()
     sending: tuple[str, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    objected: tuple[Objected, ...] = ()
+    """Since the command began, or since the principal last had a scope resolved."""
     turned_away: int = 0
     """How many requests were refused while the command ran."""
     selection: tuple[str, ...] = ()
@@ -86,6 +104,8 @@ class State:
     released: tuple[str, ...] = ()
     blends: tuple[Blend, ...] = ()
     """Of the released changes those that are merged in part, or together with the host's own edit."""
+    redactions: tuple[Redacted, ...] = ()
+    """Of the parked requests that were released those that leave redacted."""
     parts: tuple[str, ...] = ()
     """What of the commit is still to begin: files, requests."""
     attempt: int = 1
@@ -117,6 +137,10 @@ class State:
     def conflict_choice(self) -> OnConflict:
         """Return what is done about conflicts in the scope that is being resolved."""
         return self.on_conflict if self.living is None else self.living_conflict
+
+    def redacted(self, effect_id: str) -> Redacted | None:
+        """Return how a parked request leaves that is redacted, None for one that leaves as it is."""
+        return next((one for one in self.redactions if one.effect.id == effect_id), None)
 
     def decided(self) -> tuple[Decided, ...]:
         """Return the effects of the scope: parked requests, then the current listing, in order of proposal."""

@@ -19,7 +19,7 @@ from interlock.model.records import changed
 from interlock.monitor import committing, parking, scope, traffic
 from interlock.monitor.codec import event_payload
 from interlock.monitor.state import State
-from interlock.monitor.writing import Commands, ProtocolError, Writing
+from interlock.monitor.writing import Commands, ProtocolError, Writing, oracle_actor
 
 _OF_SCOPE = frozenset(
     one.__name__ for one in (cmd.ListChanges, cmd.RecordIntent, cmd.Commit, cmd.PutBack, cmd.EndScope)
@@ -34,6 +34,8 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
     and tells so by an event.
     Raises: ProtocolError if the event cannot come in this phase (`model.phases.ALLOWED`).
     """
+    if isinstance(event, ev.OracleAnswered) and event.inferences:
+        return _with_inferences(state, event)
     stage = state.phase if state.living is None else state.living
     if type(event) not in ALLOWED[state.phase] and (
         state.living is None or type(event) not in LIVING[state.living]
@@ -80,6 +82,8 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return _command_exited(state, event)
         case ev.ChangesListed():
             return scope.changes_listed(state, event)
+        case ev.ModelAsked():
+            return _model_asked(state, event)
         case ev.OracleAnswered() if stage is Phase.RUNNING or event.asked:
             return traffic.answered(state, event)
         case ev.OracleAnswered():
@@ -197,6 +201,26 @@ def _actions_announced(state: State, event: ev.ActionsAnnounced) -> tuple[State,
     return changed(state, next_seq=out.seq), out.then()
 
 
+def _model_asked(state: State, event: ev.ModelAsked) -> tuple[State, Commands]:
+    """Write down that an oracle asked a model. Holds: nothing else changes."""
+    out = Writing(state)
+    out.node(NodeKind.INFERENCE, state.apm_node, oracle_actor(event.inference.oracle), event_payload(event))
+    return changed(state, next_seq=out.seq), out.then()
+
+
+def _with_inferences(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
+    """Take each call of a model before the answer that it led to.
+
+    Each is an event of its own, so that a ledger that was cut off between them folds like any other.
+    """
+    calls: Commands = ()
+    for inference in event.inferences:
+        state, more = step(state, ev.ModelAsked(inference=inference))
+        calls = (*calls, *more)
+    after, commands = step(state, changed(event, inferences=()))
+    return after, (*calls, *commands)
+
+
 def _returned(state: State, event: parking.Returned) -> tuple[State, Commands]:
     if event.effect_id not in state.sending[:1]:
         return traffic.returned(state, event)
@@ -205,7 +229,7 @@ def _returned(state: State, event: parking.Returned) -> tuple[State, Commands]:
     out = Writing(state)
     state = parking.sent(state, out, event)
     if state.sending:
-        return changed(state, next_seq=out.seq), out.then(cmd.Send(effect_id=state.sending[0]))
+        return changed(state, next_seq=out.seq), out.then(parking.send_of(state, state.sending[0]))
     return parking.go_on(state, out)
 
 
@@ -274,7 +298,7 @@ def _resumed(state: State, event: ev.Resumed) -> tuple[State, Commands]:
         return committing.nothing_to_commit(changed(state, selection=(), selected=None), out)
     if state.phase is Phase.SENDING:
         # Cut off among the parked requests: what was released still leaves, each at most once.
-        return state, out.then(cmd.Send(effect_id=state.sending[0], attempt=state.attempt))
+        return state, out.then(parking.send_of(state, state.sending[0], state.attempt))
     return scope.listing(changed(committing.over(state), selection=event.selection), out)
 
 

@@ -14,8 +14,9 @@ from interlock.model.effects import Effect, Reach
 from interlock.model.nodes import NodeKind
 from interlock.model.records import changed
 from interlock.model.requests import INTERNAL_HOST
-from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
+from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, SemanticException, Verdict
 from interlock.monitor.codec import event_payload
+from interlock.monitor.correcting import refused_by, spent
 from interlock.monitor.exceptions import (
     refused_by_oracle,
     refused_unanswered,
@@ -27,11 +28,18 @@ from interlock.monitor.parking import (
     give_up,
     go_on,
     learned,
-    refused_by,
     turn_away,
 )
+from interlock.monitor.redacting import redacted, redacted_as_told
 from interlock.monitor.state import Decided, State, Waiting
-from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node, check_nodes
+from interlock.monitor.writing import (
+    Commands,
+    ProtocolError,
+    Writing,
+    blocked_node,
+    check_nodes,
+    oracle_actor,
+)
 
 _ANSWERS = "/requests/"
 _READS = frozenset({"net.read", "net.model", "tool.read"})
@@ -121,6 +129,8 @@ def propose(
         return go_on(changed(state, waiting=(*state.waiting, waiting)), out)
     if deferred:
         _deferred_node(out, item)
+        if (told := spent(state, effect)) is not None:
+            return changed(turn_away(state, out, item, told), next_seq=out.seq), out.then()
     if parks:
         return changed(state, parked=(*state.parked, item), next_seq=out.seq), out.then(
             cmd.Park(effect_id=effect.id)
@@ -145,7 +155,7 @@ def _flying_with(state: State, item: Decided) -> Mapping[str, Decided]:
     return {**state.flying, item.effect.id: item}
 
 
-def _let_pass(effect: Effect) -> cmd.Command:
+def _let_pass(effect: Effect) -> cmd.LetPass:
     return cmd.LetPass(effect_id=effect.id, durable=effect.operation not in _READS)
 
 
@@ -176,7 +186,7 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
     assert state.policy is not None
     assert state.knowledge is not None
     out = Writing(state)
-    node = out.node(NodeKind.RESOLUTION, state.apm_node, f"oracle:{event.oracle}", event_payload(event))
+    node = out.node(NodeKind.RESOLUTION, state.apm_node, oracle_actor(event.oracle), event_payload(event))
     asked = set(event.asked)
     # Bounded: only what was asked can be answered, and the first answer on an effect stands.
     given: dict[str, ev.Answer] = {}
@@ -196,12 +206,16 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
     for item in state.opened:
         if item.effect.id not in asked:
             continue
-        if released(item):
+        if released(item) and given[item.effect.id].redact:
+            state = _redacted(state, out, item, event, node)
+        elif released(item):
+            assert state.knowledge is not None
+            assert state.policy is not None
             knowledge = state.knowledge.with_grant(item.effect, node).with_request(state.policy, item.effect)
             state = changed(state, knowledge=knowledge, flying=_flying_with(state, item))
             out.commands.append(_let_pass(item.effect))
         else:
-            state = refused_by(state, out, item, event, given)
+            state = refused_by(state, out, item, event, given=given, node=node)
     state = changed(state, opened=tuple(item for item in state.opened if item.effect.id not in asked))
     wanted = tuple(one for one in state.resolving if one in asked)
     if not wanted:
@@ -212,16 +226,52 @@ def answered(state: State, event: ev.OracleAnswered) -> tuple[State, Commands]:
         return give_up(state, out, "the review was left for later")
     for item in state.parked:
         if item.effect.id in wanted and item.verdict.decision is Decision.DEFER and not released(item):
-            state = refused_by(state, out, item, event, given)
+            state = refused_by(state, out, item, event, given=given, node=node)
             state = changed(state, parked=tuple(one for one in state.parked if one is not item))
+    whole = {one for one in wanted if one in given and not given[one].redact}
+    for item in state.parked:
+        if (
+            item.effect.id in wanted
+            and item.verdict.decision is Decision.DEFER
+            and item.effect.id not in whole
+        ):
+            state = _parked_redacted(state, out, item, event, node)
     known = state.knowledge
     assert known is not None
     for item in state.parked:
-        if item.effect.id in wanted and item.verdict.decision is Decision.DEFER:
+        if item.effect.id in whole and item.verdict.decision is Decision.DEFER:
             known = known.with_grant(item.effect, node)
     state = changed(state, knowledge=known)
     queue = tuple(item.effect.id for item in state.parked if item.effect.id in wanted)
     return begin_sending(state, out, queue)
+
+
+def _redacted(state: State, out: Writing, item: Decided, event: ev.OracleAnswered, node: int) -> State:
+    """Let a request that waits leave redacted, or turn it away. Holds: nothing is granted by it."""
+    assert state.policy is not None
+    assert state.knowledge is not None
+    made = redacted(state, out, item, event, node)
+    if isinstance(made, SemanticException):
+        return turn_away(state, out, item, made)
+    left = changed(item, effect=made.effect)
+    state = changed(
+        state,
+        knowledge=state.knowledge.with_request(state.policy, made.effect),
+        flying=_flying_with(state, left),
+    )
+    out.commands.append(cmd.Notify(refusals=(redacted_as_told(made),)))
+    out.commands.append(changed(_let_pass(made.effect), redaction=made.redaction))
+    return state
+
+
+def _parked_redacted(state: State, out: Writing, item: Decided, event: ev.OracleAnswered, node: int) -> State:
+    """Have a parked request leave redacted, or turn it away."""
+    made = redacted(state, out, item, event, node)
+    if isinstance(made, SemanticException):
+        state = turn_away(state, out, item, made)
+        return changed(state, parked=tuple(one for one in state.parked if one is not item))
+    out.commands.append(cmd.Notify(refusals=(redacted_as_told(made),)))
+    return changed(state, redactions=(*state.redactions, made))
 
 
 def returned(state: State, event: Returned) -> tuple[State, Commands]:

@@ -1,5 +1,7 @@
 """Nodes as a step writes them: numbered, with their checks and blocks."""
 
+import re
+
 from interlock.model import commands as cmd
 from interlock.model.errors import InterlockError
 from interlock.model.nodes import Node, NodeKind
@@ -9,6 +11,10 @@ from interlock.monitor.state import Decided, State
 
 Commands = tuple[cmd.Command, ...]
 _TURNS = {guard.value: turn for turn, guard in enumerate(Guard)}
+
+
+_NO_ACTOR = re.compile(r"[^ !#-\[\]-~]")
+_ACTOR_CHARACTERS = 256
 
 
 class ProtocolError(InterlockError):
@@ -45,6 +51,11 @@ class Writing:
     def then(self, *commands: cmd.Command) -> Commands:
         """Return the nodes' commands, then these."""
         return (*self.commands, *commands)
+
+
+def oracle_actor(name: str) -> str:
+    """Return an oracle as a node's actor, which a header can carry; the payload has the whole name."""
+    return _NO_ACTOR.sub("?", f"oracle:{name}")[:_ACTOR_CHARACTERS]
 
 
 def check_nodes(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[str, int]:

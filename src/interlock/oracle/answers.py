@@ -15,12 +15,18 @@ from interlock.model.labels import Confidentiality
 from interlock.model.places import WORKSPACE
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
-from interlock.oracle.question import Question, is_conflict, sanity
+from interlock.oracle.question import Question, carries_too_much, is_conflict, sanity
 
 _SIZE_LIMIT_BYTES = 1 << 20
 _KEYS = ("match", "answer", "hunks", "reason")
 _MERGE = "merge"
-_DECISIONS = {"release": Decision.RELEASE, _MERGE: Decision.RELEASE, "refuse": Decision.REFUSE}
+_REDACT = "redact"
+_DECISIONS = {
+    "release": Decision.RELEASE,
+    _MERGE: Decision.RELEASE,
+    _REDACT: Decision.RELEASE,
+    "refuse": Decision.REFUSE,
+}
 _HUNKS_LIMIT = 10_000
 _HUNK = re.compile(r"[1-9][0-9]{0,6}")
 _FACET = "facet:"
@@ -34,7 +40,8 @@ class Rule:
     """One entry of the file.
 
     Takes: `line`, where it stands, from 1; `pattern`, as written; `hunks`, of a release in part; `merge`, whether
-    it releases conflicts, as the merge of both sides; `level`, the lowest level of data that it refuses.
+    it releases conflicts, as the merge of both sides; `redact`, whether it releases requests that carry too much,
+    without what they carry; `level`, the lowest level of data that it refuses.
     """
 
     line: int
@@ -46,6 +53,7 @@ class Rule:
     object: re.Pattern[str] | None
     hunks: tuple[int, ...] = ()
     merge: bool = False
+    redact: bool = False
     level: Confidentiality | None = None
 
     def matches(self, effect: Effect) -> bool:
@@ -53,9 +61,11 @@ class Rule:
 
         Holds: a facet pattern releases only an effect of which it covers every facet and that has no
         hazard, and refuses an effect of which it covers any facet; a plain release never covers a conflict, and a
-        merge nothing else.
+        merge nothing else; a redaction covers only a request that carries more than its destination may hold.
         """
         if self.decision is Decision.RELEASE and self.merge != is_conflict(effect):
+            return False
+        if self.redact and not carries_too_much(effect):
             return False
         if self.facet is not None:
             covered = [bool(self.facet.fullmatch(facet.kind)) for facet in effect.facets]
@@ -130,6 +140,7 @@ class AnswersFile:
                     reason=reason,
                     hunks=rule.hunks,
                     merge=rule.merge,
+                    redact=rule.redact,
                 )
         what = f"{effect.operation} {effect.object}"
         if is_conflict(effect):
@@ -208,7 +219,12 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
     word, word_line = fields["answer"]
     decision = _DECISIONS.get(word)
     if decision is None:
-        _fail(filename, word_line, f"unknown answer {word!r}", "write `release` or `refuse`, or `merge`")
+        _fail(
+            filename,
+            word_line,
+            f"unknown answer {word!r}",
+            "write `release` or `refuse`, or `redact` or `merge`",
+        )
     if hunks and word != "release":
         _fail(filename, word_line, f"`hunks` with `answer: {word}`", "hunks go with `answer: release` alone")
     if not pattern:
@@ -236,6 +252,7 @@ def _rule(entry: yaml.Node, filename: str) -> Rule:
         object=place,
         hunks=hunks,
         merge=word == _MERGE,
+        redact=word == _REDACT,
         level=level,
     )
 

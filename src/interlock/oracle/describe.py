@@ -125,6 +125,16 @@ def merged_lines(item: Item, merged: Callable[[Effect], str]) -> tuple[list[str]
     return [shown(why), "only the host's version can stay now"], False
 
 
+def redacted_lines(item: Item, redacted: Callable[[Effect], str]) -> tuple[list[str], bool]:
+    """Return a request as it would leave redacted, or why it cannot be, and whether it can."""
+    try:
+        return _text_lines(redacted(item.effect)), True
+    except InterlockError as error:
+        return [shown(f"(it cannot be redacted: {error.message})")], False
+    except Exception as error:  # noqa: BLE001  (a redaction that breaks must not end the review)
+        return [f"(it cannot be redacted: {type(error).__name__})"], False
+
+
 def hunks_of(item: Item, hunks: Callable[[Effect], Sequence[ShownHunk]]) -> tuple[Sequence[ShownHunk], str]:
     """Return the effect's hunks that can be released alone, or none and why."""
     try:

@@ -1,6 +1,7 @@
 """The oracle of another terminal: its questions wait for `interlock review`, and nobody is asked here."""
 
 from interlock.model.events import OracleAnswered
+from interlock.oracle.asking import Way
 from interlock.oracle.question import Question, sanity
 
 
@@ -11,6 +12,7 @@ class Elsewhere:
     """
 
     name = "review"
+    way = Way.ELSEWHERE
 
     def __init__(self, *, deadline_s: float | None = None) -> None:
         self.deadline_s = deadline_s

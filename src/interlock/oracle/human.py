@@ -3,6 +3,7 @@
 import termios
 
 from interlock.model.events import OracleAnswered
+from interlock.oracle.asking import Way
 from interlock.oracle.listing import arrange
 from interlock.oracle.question import Question, sanity
 from interlock.oracle.review import Review, Stage, State
@@ -19,6 +20,7 @@ class Human:
     """
 
     name = "human"
+    way = Way.TERMINAL
 
     def __init__(
         self, reader: int | None = None, writer: int | None = None, *, deadline_s: float | None = None

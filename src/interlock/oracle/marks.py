@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from interlock.model.records import dataclass
 from interlock.oracle.listing import Item, ranges, select
@@ -18,13 +19,15 @@ Part = tuple[int, int]
 class Marks:
     """What is marked, by number.
 
-    Takes: `parts`, the hunks of those that are marked only in part; `merges`, the conflicts among the marked.
+    Takes: `parts`, the hunks of those that are marked only in part; `merges`, the conflicts among the marked;
+    `redacts`, the requests among them that leave redacted.
     Holds: an effect without parts is marked whole; a conflict is marked only to be merged.
     """
 
     marked: frozenset[int] = frozenset()
     parts: frozenset[Part] = frozenset()
     merges: frozenset[int] = frozenset()
+    redacts: frozenset[int] = frozenset()
 
     @property
     def whole(self) -> frozenset[int]:
@@ -102,12 +105,18 @@ def toggled(marks: Marks, typed: Typed, items: Sequence[Item], count: Callable[[
         marked=marked,
         parts=frozenset(part for part in kept if part[0] not in full),
         merges=marks.merges,
+        redacts=marks.redacts,
     )
 
 
 def merging(marks: Marks, number: int) -> Marks:
     """Mark a conflict to be merged."""
-    return Marks(marked=marks.marked | {number}, parts=marks.parts, merges=marks.merges | {number})
+    return replace(marks, marked=marks.marked | {number}, merges=marks.merges | {number})
+
+
+def redacting(marks: Marks, number: int) -> Marks:
+    """Mark a request to leave redacted."""
+    return replace(marks, marked=marks.marked | {number}, redacts=marks.redacts | {number})
 
 
 def _without(
@@ -123,7 +132,12 @@ def _without(
     left -= parts
     emptied = {number for number, _ in parts if not _hunks(left, number)}
     gone = numbers | emptied
-    return Marks(marked=marks.marked - gone, parts=frozenset(left), merges=marks.merges - gone)
+    return Marks(
+        marked=marks.marked - gone,
+        parts=frozenset(left),
+        merges=marks.merges - gone,
+        redacts=marks.redacts - gone,
+    )
 
 
 def _hunks(parts: set[Part], number: int) -> set[int]:

@@ -12,7 +12,9 @@ from interlock.model.effects import Effect
 from interlock.model.errors import InputError, InterlockError
 from interlock.model.events import Answer, OracleAnswered
 from interlock.model.records import dataclass
-from interlock.model.verdicts import Decision, Verdict
+from interlock.model.verdicts import Decision, SemanticException, Verdict
+from interlock.oracle.context import Context
+from interlock.oracle.objections import bounded
 
 _REASON_CHARACTERS = 1000
 
@@ -42,6 +44,14 @@ def _no_merge(effect: Effect) -> str:
     raise InputError(f"`{effect.object}` cannot be merged here", hint="keep the host's version")
 
 
+def _no_redaction(_effect: Effect) -> str:
+    raise InputError("it cannot be redacted here", hint="release it as it is, or refuse it")
+
+
+def _not_by_policy(_effect: Effect) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """The deferred effects of one scope, put to an oracle.
@@ -51,7 +61,10 @@ class Question:
     waits for the answer, so that nothing can be left for later; `hunks`, which gives those of an effect that can be
     released alone, numbered as in its diff (none where it has none); `merged`, which gives the diff that the merge of
     a conflict makes on the host, and raises InputError where it is not clean; `moved`, effect id -> what is said of a
-    file that was moved.
+    file that was moved; `redacted`, which gives a request's query and body with what a release by `redact` would cut
+    out of them in `[-…-]`, and raises InputError where it cannot be redacted; `redacts`, whether the policy has it
+    leave so where nobody is asked; `context`, which gives what a model may be shown of the run, None where it cannot be
+    had; `budget`, what the models of one panel may cost together, None where the oracle has its own.
     """
 
     task: str
@@ -61,11 +74,20 @@ class Question:
     hunks: Callable[[Effect], Sequence[ShownHunk]] = _no_hunks
     merged: Callable[[Effect], str] = _no_merge
     moved: Mapping[str, str] = field(default_factory=dict)
+    redacted: Callable[[Effect], str] = _no_redaction
+    redacts: Callable[[Effect], bool] = _not_by_policy
+    context: Callable[[], Context] | None = None
+    budget: object | None = None
 
 
 def is_conflict(effect: Effect) -> bool:
     """Say whether the host changed the effect's place under the agent."""
     return effect.change is not None and effect.change.host_edit is not None
+
+
+def carries_too_much(effect: Effect) -> bool:
+    """Say whether a request carries more than its destination may hold, so that it may leave redacted."""
+    return effect.request is not None and effect.message is None and effect.carried > effect.clearance
 
 
 class Oracle(Protocol):
@@ -100,8 +122,8 @@ def sanity(answered: OracleAnswered, question: Question) -> OracleAnswered:
 
     Holds: an answer on anything that was not deferred is dropped; no answer, two answers, or an answer
     other than RELEASE refuses; a fault refuses all; a scope left open has no answers; a conflict is released only
-    by its clean merge, and only what has hunks in part (hunks in order, all of them the same as none named); a
-    second pass changes nothing.
+    by its clean merge, a request redacted only where it can be, and only what has hunks in part (hunks in order, all
+    of them the same as none named); a second pass changes nothing.
     Source: KAIROS, bounded oracles; ours.
     """
     if answered.fault:
@@ -130,14 +152,16 @@ def _one(effect: Effect, given: Mapping[str, list[Answer]], question: Question) 
         case [answer] if answer.decision is Decision.RELEASE:
             return _released(effect, answer, question)
         case [answer]:
-            return _refusal(effect.id, _line(answer.reason))
+            return _refusal(effect.id, _line(answer.reason), bounded(answer.exception))
         case _:
             return _refusal(effect.id, "the oracle answered more than once")
 
 
 def _released(effect: Effect, answer: Answer, question: Question) -> Answer:
     """Bound a release by what the effect can have; a refusal with the reason where it cannot."""
-    clean = replace(answer, reason=_line(answer.reason), hunks=tuple(sorted(set(answer.hunks))))
+    clean = replace(
+        answer, reason=_line(answer.reason), hunks=tuple(sorted(set(answer.hunks))), exception=None
+    )
     conflict = is_conflict(effect)
     if conflict and not answer.merge:
         return _refusal(effect.id, "the host changed it too: merge it, or keep the host's version")
@@ -145,9 +169,14 @@ def _released(effect: Effect, answer: Answer, question: Question) -> Answer:
         return _refusal(effect.id, "the host did not change it, so there is nothing to merge")
     if answer.merge and answer.hunks:
         return _refusal(effect.id, "it is merged whole, not by hunks")
-    if not answer.merge and not answer.hunks:
+    if answer.redact and (answer.merge or answer.hunks):
+        return _refusal(effect.id, "what is redacted is neither merged nor released by hunks")
+    if not answer.merge and not answer.hunks and not answer.redact:
         return clean
     try:
+        if answer.redact:
+            question.redacted(effect)
+            return clean
         if answer.merge:
             question.merged(effect)
             return clean
@@ -164,8 +193,8 @@ def _released(effect: Effect, answer: Answer, question: Question) -> Answer:
     return replace(clean, hunks=()) if len(clean.hunks) == count else clean
 
 
-def _refusal(effect_id: str, reason: str) -> Answer:
-    return Answer(effect_id=effect_id, decision=Decision.REFUSE, reason=reason)
+def _refusal(effect_id: str, reason: str, exception: SemanticException | None = None) -> Answer:
+    return Answer(effect_id=effect_id, decision=Decision.REFUSE, reason=reason, exception=exception)
 
 
 def _line(text: str) -> str:

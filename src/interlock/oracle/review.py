@@ -20,11 +20,13 @@ from interlock.oracle.describe import (
     hunk_lines,
     hunks_of,
     merged_lines,
+    redacted_lines,
 )
 from interlock.oracle.listing import Item, fold, kinds, ranges, select
-from interlock.oracle.marks import Marks, Part, merging, read_marks, toggled
+from interlock.oracle.marks import Marks, Part, merging, read_marks, redacting, toggled
 from interlock.oracle.needs import close, need_lines, needs_of, unmarked_lines
-from interlock.oracle.question import Question, is_conflict
+from interlock.oracle.question import Question, carries_too_much, is_conflict
+from interlock.oracle.review_help import help_lines
 from interlock.oracle.rows import row_lines, single_rows
 from interlock.oracle.shown import clip, shown, wrap
 
@@ -32,28 +34,11 @@ _COMMAND = re.compile(r"(\?|[A-Za-z]+)(?:\s+(.*)|([0-9].*))?", re.DOTALL)
 _WORDS = {
     "accept": "a", "all": "a", "refuse": "r", "none": "r", "show": "s", "diff": "s", "why": "w",
     "list": "l", "done": "d", "quit": "q", "help": "?", "hunks": "h", "merge": "m",
+    "redact": "x",
 }  # fmt: skip
 _STRIKES = 3
 _PARTS_SHOWN = 6
-_HELP = """\
-a        accept all                      s N      show the diff of N
-r        refuse all                      h N      show its hunks, numbered
-1,3-5    mark or unmark these            m N      merge N with the host's edit
-3.1-2    hunks 1 and 2 of effect 3       w N      say why N waits
-*.yml    mark or unmark what matches     l [N-M]  list them one by one
-d        done: accept what is marked, refuse the rest
-q        leave it open for later
-What the host changed too is accepted only as a merge; else its version stays.
-What is accepted reaches your files after you confirm. What is refused is
-dropped, and the record keeps why."""
-_HELP_NOW = """\
-a        accept all                      s N      show the body of N
-r        refuse all                      w N      say why N waits
-1,3-5    mark or unmark these            l [N-M]  list them one by one
-d        done: accept what is marked, refuse the rest
-q        refuse all: the agent waits, so nothing can be left for later
-What is accepted leaves after you confirm. What is refused never leaves, and
-the agent is told."""
+_LOOKED_AT = 8
 
 
 class Stage(Enum):
@@ -118,6 +103,9 @@ class Review:
         if conflicts:
             some = f"{conflicts:,} of them" if count > 1 else "it"
             lines.extend(wrap(f"The host changed {some} too: m N shows the merge.", self.screen.width))
+        if able := self._redactable():
+            which = f"{ranges(able)} can leave without it: x N shows what is cut."
+            lines.extend(wrap(f"What is sensitive stands in a request: {which}", self.screen.width))
         return _text([*lines, "", *self._list(State()), ""])
 
     def prompt(self, state: State) -> str:
@@ -169,10 +157,10 @@ class Review:
             case "q" if not rest:
                 return replace(calm, stage=Stage.LEFT_OPEN), ""
             case "?" | "h" if not rest:
-                return calm, _text((_HELP_NOW if self.question.now else _HELP).split("\n"))
+                return calm, _text(help_lines(now=self.question.now, redacts=bool(self._redactable())))
             case "l" if not rest:
                 return self._page(calm, self._rows(state, self.items))
-            case "s" | "w" | "l" | "h" | "m" if rest:
+            case "s" | "w" | "l" | "h" | "m" | "x" if rest:
                 return self._look(state, word, rest)
             case _:
                 return self._mark(state, line)
@@ -211,6 +199,9 @@ class Review:
                     lines.extend(self._hunks(item, state.marks))
                 case "m":
                     calm, said = self._merge(calm, item)
+                    lines.extend(said)
+                case "x":
+                    calm, said = self._redact(calm, item)
                     lines.extend(said)
                 case _:
                     for text in explanation(item):
@@ -254,6 +245,22 @@ class Review:
         coloured = [piece for line in lines for piece in self._coloured(line)]
         return replace(state, marks=marks), [*heading, marked, *coloured]
 
+    def _redact(self, state: State, item: Item) -> tuple[State, list[str]]:
+        """Show a request as it would leave redacted, and mark it where it can be."""
+        lines, able = redacted_lines(item, self.question.redacted)
+        heading = self._heading(item, "redact")
+        shown_lines = [piece for line in lines for piece in self._wrapped(line)]
+        if not able:
+            return state, [*heading, *(f"  {piece}" for piece in shown_lines)]
+        marked = f"  (marked to leave without what stands in [-…-]; {item.number} unmarks it)"
+        marks = redacting(state.marks, item.number)
+        return replace(state, marks=marks), [*heading, marked, *(f"  {piece}" for piece in shown_lines)]
+
+    def _redactable(self) -> frozenset[int]:
+        """Return the first requests that can leave redacted: looking for them takes its time."""
+        waiting = [item for item in self.items if carries_too_much(item.effect)][:_LOOKED_AT]
+        return frozenset(item.number for item in waiting if redacted_lines(item, self.question.redacted)[1])
+
     def _heading(self, item: Item, verb: str) -> list[str]:
         text = shown(f"{item.number}  {verb} {item.effect.object}")
         return [self._painted(piece, "1") for piece in wrap(text, self.screen.width, indent="    ")]
@@ -294,6 +301,9 @@ class Review:
         if accepted and refused:
             lines.append(f"  {ranges(closed.accepted)}")
         lines.extend(self._part_lines(partly, closed.accepted & state.marks.merges))
+        redacted = closed.accepted & state.marks.redacts
+        if redacted:
+            lines.append(f"  redacted: {ranges(redacted)}")
         lines.extend(f"  {line}" for line in need_lines(closed, needs, self.items))
         if refused:
             told = "the agent is told" if self.question.now else "the record keeps why"
@@ -334,7 +344,7 @@ class Review:
                     why += ": the host's version stays"
                 out.append(Answer(effect_id=item.effect.id, decision=Decision.REFUSE, reason=why))
                 continue
-            merge = number in state.marks.merges
+            merge, redact = number in state.marks.merges, number in state.marks.redacts
             out.append(
                 Answer(
                     effect_id=item.effect.id,
@@ -342,6 +352,7 @@ class Review:
                     reason="merged in the review" if merge else "accepted in the review",
                     hunks=tuple(sorted(hunk for owner, hunk in state.partly if owner == number)),
                     merge=merge,
+                    redact=redact,
                 )
             )
         return tuple(out)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from interlock.model import events as ev
 from interlock.model.errors import InterlockError
-from interlock.oracle import Human
+from interlock.oracle.asking import resolve_unless
 from interlock.oracle.question import sanity
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ class AtTerminal:
         """Ask in the thread. Holds: whatever goes wrong refuses."""
         oracle = self._performer.oracle
         try:
-            if isinstance(oracle, Human):
-                return oracle.resolve_unless(one.question, self._withdrawn)
-            return oracle.resolve(one.question)
+            return resolve_unless(oracle, one.question, self._withdrawn)
         except InterlockError as error:
             fault = error.message
         except Exception as error:  # noqa: BLE001 - an oracle that breaks is an oracle that refuses

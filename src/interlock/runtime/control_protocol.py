@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from interlock.model.errors import BoundaryError, InputError, IntegrityError, InterlockError, StuckError
-from interlock.model.events import Answer, GrantAction, OnConflict
+from interlock.model.events import Answer, GrantAction, OnConflict, Vote
+from interlock.model.inferences import Inference
 from interlock.model.records import dataclass
-from interlock.model.verdicts import Decision
+from interlock.runtime import control_answers
+from interlock.runtime.control_fields import Fields
 
 VERSION = 1
 REQUEST_BYTES = 64 * 1024
@@ -58,13 +60,16 @@ class ResolveNow:
     """Resolve what was proposed, by a person's answers.
 
     Takes: `proposal`, the mark that the monitor gave the proposal; `oracle`, who answered; `fault`, why it could not
-    (then nothing of what was deferred is released); `selection` and `on_conflict` as they were proposed.
+    (then nothing of what was deferred is released); `votes` and `inferences`, as in `OracleAnswered`; `selection` and
+    `on_conflict` as they were proposed.
     """
 
     proposal: str
     oracle: str
     answers: tuple[Answer, ...]
     fault: str = ""
+    votes: tuple[Vote, ...] = ()
+    inferences: tuple[Inference, ...] = ()
     selection: tuple[str, ...] = ()
     on_conflict: OnConflict = OnConflict.ASK
 
@@ -82,6 +87,8 @@ class AnswerNow:
     oracle: str
     answers: tuple[Answer, ...]
     fault: str = ""
+    votes: tuple[Vote, ...] = ()
+    inferences: tuple[Inference, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,88 +103,6 @@ class GrantNow:
 ControlRequest = (
     ApplyNow | DiscardNow | StopNow | ProposeNow | ResolveNow | QuestionsNow | AnswerNow | GrantNow
 )
-
-
-class Fields:
-    """A JSON object that is read field by field, each once; `end` refuses what is left.
-
-    Takes: `where`, what the object is, for messages.
-    """
-
-    def __init__(self, value: object, where: str) -> None:
-        if not isinstance(value, dict):
-            raise InputError(f"{where}: a JSON object is needed")
-        self._left: dict[str, object] = dict(value)
-        self._where = where
-
-    def take(self, name: str) -> object:
-        """Return a field of any type. Raises: InputError, if it is missing."""
-        if name not in self._left:
-            raise InputError(f"{self._where}: the field `{name}` is missing")
-        return self._left.pop(name)
-
-    def optional(self, name: str) -> object:
-        """Return a field of any type, None where it is left out."""
-        return self._left.pop(name, None)
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return a text; one that cannot be written as UTF-8 is none."""
-        if default is not None and name not in self._left:
-            return default
-        return _text(self.take(name), f"{self._where}: `{name}`")
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts, empty where it is left out."""
-        return tuple(_text(item, f"{self._where}: `{name}`") for item in self.items(name))
-
-    def items(self, name: str) -> list[object]:
-        """Return a list, empty where it is left out."""
-        value = self._left.pop(name, [])
-        if not isinstance(value, list):
-            raise InputError(f"{self._where}: `{name}` must be a list")
-        return value
-
-    def flag(self, name: str) -> bool:
-        """Return a boolean, False where it is left out."""
-        value = self._left.pop(name, False)
-        if not isinstance(value, bool):
-            raise InputError(f"{self._where}: `{name}` must be true or false")
-        return value
-
-    def count(self, name: str, default: int | None = None) -> int:
-        """Return a whole number that is not negative."""
-        value = self._left.pop(name, default) if default is not None else self.take(name)
-        return _count(value, f"{self._where}: `{name}`")
-
-    def first_of(self, *names: str) -> str:
-        """Return which of these fields there is, the last where there is none."""
-        return next((name for name in names if name in self._left), names[-1])
-
-    def rest(self) -> Mapping[str, object]:
-        """Return all that was not read."""
-        rest, self._left = self._left, {}
-        return rest
-
-    def end(self) -> None:
-        """Refuse what was not read."""
-        if self._left:
-            raise InputError(f"{self._where}: there is no field `{min(self._left)}`")
-
-
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{where} must be text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{where} is no text that can be recorded") from None
-    return value
-
-
-def _count(value: object, where: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**53:
-        raise InputError(f"{where} must be a whole number")
-    return value
 
 
 def read_request(line: bytes) -> ControlRequest:
@@ -205,22 +130,28 @@ def read_request(line: bytes) -> ControlRequest:
         case "propose":
             request = ProposeNow(selection=fields.texts("selection"), on_conflict=_on_conflict(fields))
         case "resolve":
+            said = control_answers.said(fields)
             request = ResolveNow(
                 proposal=fields.text("proposal"),
-                oracle=fields.text("oracle"),
-                answers=_answers(fields.items("answers")),
-                fault=fields.text("fault", "")[:NOTE_CHARACTERS],
+                oracle=said.oracle,
+                answers=said.answers,
+                fault=said.fault,
+                votes=said.votes,
+                inferences=said.inferences,
                 selection=fields.texts("selection"),
                 on_conflict=_on_conflict(fields),
             )
         case "questions":
             request = QuestionsNow()
         case "answer":
+            said = control_answers.said(fields)
             request = AnswerNow(
                 question=fields.text("question"),
-                oracle=fields.text("oracle"),
-                answers=_answers(fields.items("answers")),
-                fault=fields.text("fault", "")[:NOTE_CHARACTERS],
+                oracle=said.oracle,
+                answers=said.answers,
+                fault=said.fault,
+                votes=said.votes,
+                inferences=said.inferences,
             )
         case "grant":
             request = GrantNow(
@@ -253,9 +184,7 @@ def write_request(request: ControlRequest) -> dict[str, object]:
             fields = {
                 "verb": "resolve",
                 "proposal": request.proposal,
-                "oracle": request.oracle,
-                "answers": [_answer(one) for one in request.answers],
-                **({"fault": request.fault} if request.fault else {}),
+                **control_answers.told(request),
                 **_scope(request),
             }
         case QuestionsNow():
@@ -264,9 +193,7 @@ def write_request(request: ControlRequest) -> dict[str, object]:
             fields = {
                 "verb": "answer",
                 "question": request.question,
-                "oracle": request.oracle,
-                "answers": [_answer(one) for one in request.answers],
-                **({"fault": request.fault} if request.fault else {}),
+                **control_answers.told(request),
             }
         case GrantNow():
             fields = {"verb": "grant", "grant": request.grant, "action": request.action.value}
@@ -306,41 +233,6 @@ def _on_conflict(fields: Fields) -> OnConflict:
         raise InputError(
             "the request: `on_conflict` is none of " + ", ".join(one.value for one in OnConflict)
         ) from None
-
-
-def _answers(items: list[object]) -> tuple[Answer, ...]:
-    answers: dict[str, Answer] = {}
-    for item in items:
-        fields = Fields(item, "an answer")
-        effect_id = fields.text("effect")
-        decision = fields.text("decision")
-        if decision not in (Decision.RELEASE.value, Decision.REFUSE.value):
-            raise InputError("an answer: `decision` is neither release nor refuse")
-        answer = Answer(
-            effect_id=effect_id,
-            decision=Decision(decision),
-            reason=fields.text("reason", "")[:NOTE_CHARACTERS],
-            hunks=tuple(_count(one, "an answer: a hunk's number") for one in fields.items("hunks")),
-            merge=fields.flag("merge"),
-        )
-        fields.end()
-        if 0 in answer.hunks:
-            raise InputError("an answer: hunks are counted from 1")
-        if effect_id in answers:
-            raise InputError("the request answers an effect more than once")
-        answers[effect_id] = answer
-    return tuple(answers.values())
-
-
-def _answer(answer: Answer) -> dict[str, object]:
-    fields: dict[str, object] = {"effect": answer.effect_id, "decision": answer.decision.value}
-    if answer.reason:
-        fields["reason"] = answer.reason
-    if answer.hunks:
-        fields["hunks"] = list(answer.hunks)
-    if answer.merge:
-        fields["merge"] = True
-    return fields
 
 
 def _json(line: bytes, where: str) -> object:

@@ -59,29 +59,39 @@ def check_detectors(policy: Policy) -> None:
         )
 
 
-def detector_of(policy: Policy) -> Callable[[FileRead], FileRead] | None:
-    """Return what adds to a read what its text was found to hold, None where the policy looks for nothing.
+def detector_of(policy: Policy) -> Callable[[FileRead, bytes], FileRead] | None:
+    """Return what adds to a read what its text, or the file at a path, was found to hold.
 
+    Returns: None, where the policy looks for nothing.
     Raises: InputError, where the extra is missing.
     """
     check_detectors(policy)
-    wanted = policy.detects
-    if not wanted:
+    if not policy.detects:
         return None
+    from interlock.runtime.scanning import Scanner
 
-    def detected(read: FileRead) -> FileRead:
+    scanner = Scanner(found_in)
+
+    def detected(read: FileRead, path: bytes) -> FileRead:
         looked_for = policy.detected_at(read.place)
-        if read.text is None or not looked_for:
+        if not looked_for:
             return read
-        found = found_in(read.text, looked_for)
+        if read.text is None:
+            found = scanner.found_in_file(path, looked_for)
+        else:
+            found = found_in(read.text, looked_for)
         return changed(read, detected=found) if found else read
 
     return detected
 
 
 def found_in(text: str, kinds: Iterable[str]) -> tuple[str, ...]:
-    """Return which of these kinds of content a text holds."""
-    return tuple(kind for kind in kinds if _HOLDS[kind](text))
+    """Return which of these kinds of content a text holds, as it is or without NUL characters.
+
+    Holds: UTF-16 and UTF-32 have them between letters, and read as UTF-8 or byte by byte they still do.
+    """
+    texts = (text, text.replace("\0", "")) if "\0" in text else (text,)
+    return tuple(kind for kind in kinds if any(map(_HOLDS[kind], texts)))
 
 
 def _holds_key(text: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,12 @@ def child_environment(
     environment: Mapping[str, str],
     working_directory: str,
     network: tuple[tuple[str, str], ...] = (),
+    withheld: AbstractSet[str] = frozenset(),
 ) -> dict[str, str]:
     """Return the environment by allow-list: names or globs that the policy passes, then what it sets.
 
-    Takes: `network`, what the network boundary needs: trust stores, placeholders of secrets.
+    Takes: `network`, what the network boundary needs: trust stores, placeholders of secrets; `withheld`, variables
+    that stay with the monitor whatever the policy passes: keys of models that its oracles ask.
 
     `TMPDIR` and `XDG_RUNTIME_DIR` are never passed: they name host folders that are not there inside.
     """
@@ -32,7 +35,9 @@ def child_environment(
     child = {
         name: value
         for name, value in environment.items()
-        if any(fnmatchcase(name, pattern) for pattern in passed) and name not in ("TMPDIR", "XDG_RUNTIME_DIR")
+        if name not in withheld
+        and name not in ("TMPDIR", "XDG_RUNTIME_DIR")
+        and any(fnmatchcase(name, pattern) for pattern in passed)
     }
     child.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
     child.setdefault("HOME", environment.get("HOME", "/"))

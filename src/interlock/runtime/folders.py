@@ -118,8 +118,8 @@ class RunFolder:
         return [item.lower for item in self.folders if item.name != HOME]
 
     def workspace(self) -> str:
-        """Return the host path of the workspace."""
-        return self.folders[0].lower
+        """Return the host path of the workspace, `""` of a run that stages none."""
+        return self.folders[0].lower if self.folders else ""
 
 
 def state_folder() -> str:

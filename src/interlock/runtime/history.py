@@ -106,7 +106,7 @@ def _settle(performer: Performer) -> None:
         case Phase.STUCK if state.stuck_on:
             staging.forget(performer.staged.journal)
         case Phase.SENDING if sending.began(performer.folder, state.sending[0], state.attempt):
-            performer.feed(performer.sent(state.sending[0], sending.CUT_OFF))
+            performer.feed(performer.cut_off(state.sending[0]))
         case Phase.DISCARDING if state.living is None:
             performer.again(cmd.Discard())
         case Phase.CLOSED:

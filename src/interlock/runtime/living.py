@@ -145,7 +145,7 @@ class Living:
         }
 
     def _answer(self, reply: Reply, request: AnswerNow) -> None:
-        said = ev.OracleAnswered(oracle=request.oracle, answers=request.answers, fault=request.fault)
+        said = _said(request)
         sane = self._performer.questions().answer(request.question, said)
         reply.finish(
             {
@@ -177,7 +177,7 @@ class Living:
         assert self._question is not None
         self._mark = ""
         self._reply = reply
-        said = ev.OracleAnswered(oracle=request.oracle, answers=request.answers, fault=request.fault)
+        said = _said(request)
         performer.feed(sanity(said, self._question))
 
     def _ended(self, command: object) -> None:
@@ -212,6 +212,16 @@ class Living:
         """Return how many changes of the scope wait for the command's end."""
         changes = (item.effect.change for item in self._performer.state.decided())
         return sum(change is not None and change.waits for change in changes)
+
+
+def _said(request: AnswerNow | ResolveNow) -> ev.OracleAnswered:
+    return ev.OracleAnswered(
+        oracle=request.oracle,
+        answers=request.answers,
+        fault=request.fault,
+        votes=request.votes,
+        inferences=request.inferences,
+    )
 
 
 def _oracle(name: str) -> Oracle:

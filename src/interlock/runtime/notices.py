@@ -6,7 +6,7 @@ The same five fields everywhere (AgentVisor, semantic exception), numbered from 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from interlock.model.errors import InputError, IntegrityError, StuckError
@@ -89,15 +89,21 @@ def _recorded(nodes: Iterable[ReadNode]) -> Iterator[Notice]:
     for node in nodes:
         payload = node.payload
         assert payload is not None
-        if node.kind == "blocked":
-            exception = payload["exception"]
-            assert isinstance(exception, dict)
-            try:
-                yield _notice({"effect": payload["effect"], "object": payload["object"], **exception})
-            except InputError as error:
-                raise IntegrityError(error.message) from error
+        cut = node.kind == "resolution" and "redacted" in payload and "exception" in payload
+        if node.kind == "blocked" or cut:
+            yield _recorded_notice(payload)
         elif payload.get("event") == "resolution-asked" and payload.get("discard"):
             yield Notice(effect="", subject=ALL_STAGED, exception=refused_discarded())
+
+
+def _recorded_notice(payload: Mapping[str, object]) -> Notice:
+    """Return the notice of a node that refuses an effect, or that cuts something out of it."""
+    exception = payload["exception"]
+    assert isinstance(exception, dict)
+    try:
+        return _notice({"effect": payload["effect"], "object": payload["object"], **exception})
+    except InputError as error:
+        raise IntegrityError(error.message) from error
 
 
 def of_inside() -> tuple[Notice, ...]:

@@ -25,18 +25,22 @@ from interlock.model.phases import Phase
 from interlock.model.places import Place
 from interlock.model.records import dataclass
 from interlock.model.requests import NetResponse, Outcome
+from interlock.model.tools import ToolResult
 from interlock.model.verdicts import SemanticException
 from interlock.monitor import State, step
 from interlock.oracle import Elsewhere, Oracle, Question, ask
+from interlock.oracle.asking import Way, way_of
 from interlock.runtime.folders import NET_FOLDER, RunFolder
 from interlock.runtime.keys import forget_keys
 from interlock.runtime.staged import StagedWork, remove_below, remove_stage
 
 if TYPE_CHECKING:
     from interlock.boundary import Sandbox
+    from interlock.model.effects import Effect
+    from interlock.oracle.context import Context
+    from interlock.runtime.lens import Lens
     from interlock.runtime.questions import Questions
     from interlock.runtime.touches import Touches
-    from interlock.runtime.traffic import Traffic
 
 __all__ = ["LedgerLost", "Performer", "Resolution", "now_ns", "remove_below", "remove_stage"]
 
@@ -94,8 +98,11 @@ class Performer:
         self.state = state if state is not None else State()
         self.resolution = Resolution()
         self.staged = StagedWork(folder, self.resolution, note)
-        self.traffic: Traffic | None = None
-        """The run's network, while the command runs and has used it."""
+        self.traffic: Lens | None = None
+        """Who holds what the agent wants to leave: the run's network while the command runs and has used it, or guarded
+        functions."""
+        self.on_ask: Callable[[cmd.Ask], None] | None = None
+        """Who takes questions out of the step, to feed their answers later; None where they are asked within it."""
         self.stopped = False
         """Whether another terminal asked for the command's end."""
         self.scope_oracle: Oracle | None = None
@@ -180,6 +187,10 @@ class Performer:
                 if self.state.policy is not None:
                     self.staged.forgets = self.state.policy.forgets
                 yield from self.staged.list_changes(living=command.living)
+            case cmd.Ask() if self.on_ask is not None:
+                self.sign()
+                self.resolution.asked = True
+                self.on_ask(command)
             case cmd.Ask() if command.now and self._waits_for_answers():
                 self.sign()
                 if (refused := self.questions().ask(command)) is not None:
@@ -197,7 +208,7 @@ class Performer:
             case cmd.LetPass():
                 self._secure(durable=command.durable)
                 if self.traffic is not None:
-                    self.traffic.let_pass(command.effect_id)
+                    self.traffic.let_pass(command.effect_id, command.redaction)
             case cmd.TurnAway():
                 told = (command.effect_id, command.object, command.exception)
                 running = self.state.phase is Phase.RUNNING
@@ -213,7 +224,7 @@ class Performer:
                     self.traffic.answer_inside(command.effect_id, command.subject)
             case cmd.Send():
                 self._barrier()
-                yield from self._send(command.effect_id, command.attempt)
+                yield from self._send(command)
             case cmd.RecordIntent():
                 yield self._record_intent(command)
             case cmd.Commit():
@@ -299,11 +310,31 @@ class Performer:
             hunks=self.staged.hunks,
             merged=self.staged.merged,
             moved={effect_id: moved.words for effect_id, moved in moves.items()},
+            redacted=self.redacted,
+            redacts=self._redacts,
+            context=lambda: self._context(command),
         )
 
+    def _context(self, command: cmd.Ask) -> Context:
+        """Return what a model may be shown of the run so far; the ledger was handed to the kernel before."""
+        from interlock.runtime.question_context import context_of
+
+        return context_of(self.folder, command.deferred)
+
+    def redacted(self, effect: Effect) -> str:
+        """Return a request as it would leave redacted, for a review. Raises: InputError, if it cannot be."""
+        from interlock.runtime.redacted import marked_text
+
+        return marked_text(self.state, effect)
+
+    def _redacts(self, effect: Effect) -> bool:
+        from interlock.runtime.redacted import leaves_by_policy
+
+        return leaves_by_policy(self.state, effect)
+
     def _waits_for_answers(self) -> bool:
-        """Say whether an answer in mid-run takes a person's time; any other oracle answers within its call."""
-        return self.traffic is not None and self.oracle.name in (Elsewhere.name, "human")
+        """Say whether an answer in mid-run takes its time; any other oracle answers within its call."""
+        return self.traffic is not None and way_of(self.oracle) is not Way.AT_ONCE
 
     def questions(self) -> Questions:
         """Return the questions of the living command that wait for another terminal."""
@@ -314,23 +345,66 @@ class Performer:
             self._questions = Questions(self, deadline_s, self._note)
         return self._questions
 
+    def question_now(self, command: cmd.Ask) -> Question:
+        """Return what an oracle is asked while the command runs."""
+        return Question(
+            task=self.state.task,
+            deferred=command.deferred,
+            diff=self.staged.diff,
+            now=True,
+            redacted=self.redacted,
+            redacts=self._redacts,
+            context=lambda: self._context(command),
+        )
+
     def _ask_now(self, command: cmd.Ask) -> ev.Event:
         """Ask while the command runs whoever answers at once."""
         asked = tuple(effect.id for effect, _verdict in command.deferred)
-        question = Question(task=self.state.task, deferred=command.deferred, diff=self.staged.diff, now=True)
-        return replace(ask(self.oracle, question), asked=self.state.resolving or asked)
+        said = ask(self.oracle, self.question_now(command))
+        return replace(said, asked=self.state.resolving or asked)
 
-    def _send(self, effect_id: str, attempt: int) -> Iterator[ev.Event]:
+    def _send(self, command: cmd.Send) -> Iterator[ev.Event]:
         """Send a parked request: each attempt at most once in the life of its run."""
         from interlock.runtime import sending
 
+        effect_id = command.effect_id
         (item,) = (one for one in self.state.parked if one.effect.id == effect_id)
         if self.traffic is not None:
-            self.traffic.send(effect_id)
+            self.traffic.send(effect_id, command.redaction)
+            return
+        if item.effect.tool is not None:
+            yield self._unmade(effect_id, command.attempt)
             return
         self._note(f"sending {item.effect.operation.removeprefix('net.')} {item.effect.object}")
-        response = sending.send(self.folder, self.state, effect_id, attempt)
+        response = sending.send(self.folder, self.state, effect_id, command.attempt, command.redaction)
         yield self.sent(effect_id, response)
+
+    def _unmade(self, effect_id: str, attempt: int) -> ev.ToolReturned:
+        """Say of a parked call whose program is gone that it is not made now, and of a cut off one that it may be."""
+        from interlock.runtime import sending
+
+        if sending.began(self.folder, effect_id, attempt):
+            event = self.cut_off(effect_id)
+            assert isinstance(event, ev.ToolReturned)
+            return event
+        detail = "it was not made: only the program that guards this function could make it, and that is gone"
+        self._failed(effect_id, Outcome.FAILED, detail)
+        return ev.ToolReturned(effect_id=effect_id, result=ToolResult(outcome=Outcome.FAILED, detail=detail))
+
+    def cut_off(self, effect_id: str) -> ev.ResponseReceived | ev.ToolReturned:
+        """Note that nobody knows what a parked request or call did, since it was cut off, and return the event."""
+        from interlock.runtime import sending
+
+        (item,) = (one for one in self.state.parked if one.effect.id == effect_id)
+        if item.effect.tool is None:
+            return self.sent(effect_id, sending.CUT_OFF)
+        result = ToolResult(outcome=Outcome.UNKNOWN, detail=sending.CUT_OFF.detail)
+        self._failed(effect_id, result.outcome, result.detail)
+        return ev.ToolReturned(effect_id=effect_id, result=result)
+
+    def _failed(self, what: str, outcome: Outcome, detail: str) -> None:
+        self.resolution.fault = f"{what}: {outcome.value}: {detail}"
+        self.resolution.fault_status = StuckError.exit_status
 
     def sent(self, effect_id: str, response: NetResponse) -> ev.ResponseReceived:
         """Note how a parked request came back, and return the event."""
@@ -339,8 +413,7 @@ class Performer:
         if response.outcome is Outcome.DONE:
             self.resolution.committed += 1
         else:
-            self.resolution.fault = f"{item.effect.object}: {response.outcome.value}: {response.detail}"
-            self.resolution.fault_status = StuckError.exit_status
+            self._failed(item.effect.object, response.outcome, response.detail)
         return ev.ResponseReceived(effect_id=effect_id, response=response)
 
     def _record_intent(self, command: cmd.RecordIntent) -> ev.Event:

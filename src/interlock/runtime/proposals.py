@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interlock.model import events as ev
 from interlock.model.effects import Channel, Effect, Facet, FileChange, Reach, Value
@@ -22,8 +23,13 @@ from interlock.model.tools import ToolCall
 from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
 from interlock.monitor import event_from_payload, event_payload
 from interlock.oracle import Question
-from interlock.oracle.question import is_conflict
-from interlock.runtime.control_protocol import Fields, ResolveNow
+from interlock.oracle.question import carries_too_much, is_conflict
+from interlock.runtime.control_fields import Fields
+from interlock.runtime.control_protocol import ResolveNow
+
+if TYPE_CHECKING:
+    from interlock.oracle.context import Context
+    from interlock.runtime.folders import RunFolder
 
 DIFF_BYTES = 64 * 1024
 DIFFS_BYTES = 1024 * 1024
@@ -56,7 +62,7 @@ class Proposal:
     Takes: `mark`, by which the monitor knows it again; `task`, the principal's words; `deferred`, in order of
     proposal; `diffs`, effect id -> text; `hunks`, effect id -> what of it can be released alone; `merges`, of
     conflicts, effect id -> the diff of their merge, or why there is none; `moved`, effect id -> what is said of a moved
-    file.
+    file; `redactions`, of requests that carry too much, effect id -> how they would leave redacted, or why they cannot.
     """
 
     mark: str
@@ -66,9 +72,10 @@ class Proposal:
     hunks: Mapping[str, tuple[Part, ...]]
     merges: Mapping[str, tuple[str, bool]]
     moved: Mapping[str, str] = field(default_factory=dict)
+    redactions: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
 
-    def question(self) -> Question:
-        """Return what the person is asked."""
+    def question(self, folder: RunFolder | None = None) -> Question:
+        """Return what is asked. Takes: `folder`, of the run, from which a model is shown what came before."""
         return Question(
             task=self.task,
             deferred=self.deferred,
@@ -76,7 +83,20 @@ class Proposal:
             hunks=lambda effect: self.hunks.get(effect.id, ()),
             merged=self._merged,
             moved=self.moved,
+            redacted=self._redacted,
+            context=None if folder is None else partial(self._context, folder),
         )
+
+    def _context(self, folder: RunFolder) -> Context:
+        from interlock.runtime.question_context import context_of
+
+        return context_of(folder, self.deferred)
+
+    def _redacted(self, effect: Effect) -> str:
+        text, able = self.redactions.get(effect.id, ("it carries nothing that is cut out", False))
+        if not able:
+            raise InputError(text, hint="release it as it is, or refuse it")
+        return text
 
     def _merged(self, effect: Effect) -> str:
         text, clean = self.merges.get(effect.id, ("there is nothing to merge it with", False))
@@ -99,6 +119,8 @@ class Proposal:
             oracle=answered.oracle,
             answers=answered.answers,
             fault=answered.fault,
+            votes=answered.votes,
+            inferences=answered.inferences,
             selection=selection,
             on_conflict=on_conflict,
         )
@@ -133,7 +155,13 @@ def propose_answer(mark: str, question: Question) -> dict[str, object]:
 
 
 def _parts(effect: Effect, question: Question) -> dict[str, object]:
-    """Return what of an effect can be released alone, and what a conflict's merge would be."""
+    """Return what of an effect can be released alone, and what a conflict's merge or a redaction would be."""
+    if carries_too_much(effect):
+        try:
+            question.redacted(effect)
+            return {"redacted": _shown(effect, question.redacted), "redactable": True}
+        except InterlockError as error:
+            return {"redacted": error.message, "redactable": False}
     if effect.change is None:
         return {}
     if is_conflict(effect):
@@ -173,6 +201,7 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
     hunks: dict[str, tuple[Part, ...]] = {}
     merges: dict[str, tuple[str, bool]] = {}
     moved: dict[str, str] = {}
+    redactions: dict[str, tuple[str, bool]] = {}
     for item in items:
         part = Fields(item, "an effect")
         effect = _read_effect(part)
@@ -183,6 +212,9 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
         merged, clean = part.optional("merged"), part.optional("clean")
         if isinstance(merged, str):
             merges[effect.id] = (merged, clean is True)
+        redacted, able = part.optional("redacted"), part.optional("redactable")
+        if isinstance(redacted, str):
+            redactions[effect.id] = (redacted, able is True)
         if isinstance(told := part.optional("moved"), str):
             moved[effect.id] = told
         checks = _read_checks(part.items("checks"))
@@ -199,6 +231,7 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
         hunks=hunks,
         merges=merges,
         moved=moved,
+        redactions=redactions,
     )
 
 

@@ -21,8 +21,10 @@ from interlock.model.errors import InputError
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
 from interlock.oracle import Elsewhere
+from interlock.oracle.asking import Way, way_of
 from interlock.oracle.question import Question, sanity
 from interlock.runtime.at_terminal import AtTerminal
+from interlock.runtime.away import Away
 
 if TYPE_CHECKING:
     from interlock.runtime.performer import Performer
@@ -55,16 +57,17 @@ class Questions:
         self._deadline_s = deadline_s
         self._say = say
         self._open: dict[str, OpenQuestion] = {}
-        self._at_terminal = AtTerminal(performer, self._answered_here)
+        asks = Away if way_of(performer.oracle) is Way.AWAY else AtTerminal
+        self._asks = asks(performer, self._answered_here)
 
     def ask(self, command: cmd.Ask) -> ev.OracleAnswered | None:
         """Open a question. Returns: None where it waits now, else the refusal."""
         state = self._performer.state
         own = tuple(effect.id for effect, _verdict in command.deferred)
         asked = state.resolving if set(own) <= set(state.resolving) else own
-        question = Question(task=state.task, deferred=command.deferred, diff=self._performer.staged.diff)
-        if not isinstance(self._performer.oracle, Elsewhere):
-            question = replace(question, now=True)
+        question = self._performer.question_now(command)
+        if isinstance(self._performer.oracle, Elsewhere):
+            question = replace(question, now=False)
         if len(self.pending()) >= OPEN_AT_MOST:
             return self._refusal(question, asked, f"{OPEN_AT_MOST} questions wait already")
         one = OpenQuestion(mark=secrets.token_hex(8), question=question, asked=asked)
@@ -77,7 +80,7 @@ class Questions:
         if isinstance(self._performer.oracle, Elsewhere):
             self._tell(one)
         else:
-            self._at_terminal.put(one)
+            self._asks.put(one)
         return None
 
     def settle(self) -> None:
@@ -86,13 +89,13 @@ class Questions:
             before = set(self._open)
             self.pending()
             if closed := before - set(self._open):
-                self._at_terminal.withdraw(closed)
+                self._asks.withdraw(closed)
 
     def close(self) -> None:
         """The command is gone, however it ended: no question stays on the terminal."""
         marks = set(self._open)
         self._open.clear()
-        self._at_terminal.withdraw(marks)
+        self._asks.withdraw(marks)
 
     def pending(self) -> tuple[OpenQuestion, ...]:
         """Return the questions that still wait, the oldest first."""
@@ -120,19 +123,22 @@ class Questions:
             return said  # nothing was decided, so it goes on waiting
         sane = sanity(said, one.question)
         del self._open[mark]
-        self._at_terminal.withdraw((mark,))
+        self._asks.withdraw((mark,))
         self._performer.feed(_settling(sane, one.asked))
         return sane
 
     def _answered_here(self, mark: str, said: ev.OracleAnswered) -> None:
-        """Take what the terminal's own person said. Called by the loop; whatever it is, the wait is over."""
+        """Take what the run's own oracle said. Called by the loop; whatever it is, the wait is over."""
         from interlock.runtime.performer import LedgerLost
 
         one = self._open.pop(mark, None)
-        if one is None:
-            return
         try:
-            self._performer.feed(_settling(said, one.asked))
+            if one is not None:
+                self._performer.feed(_settling(said, one.asked))
+            elif self._performer.state.phase in (Phase.RUNNING, Phase.DEFERRED):
+                # It decides nothing any more; that models were asked stays on record.
+                for inference in said.inferences:
+                    self._performer.feed(ev.ModelAsked(inference=inference))
         except LedgerLost:
             asyncio.get_running_loop().stop()
 
@@ -144,7 +150,7 @@ class Questions:
         one = self._open.pop(mark, None)
         if one is None:
             return
-        self._at_terminal.withdraw((mark,))
+        self._asks.withdraw((mark,))
         try:
             self._performer.feed(
                 self._refusal(one.question, one.asked, f"nobody answered within {self._deadline_s:g} s")
@@ -170,6 +176,4 @@ class Questions:
 
 
 def _settling(said: ev.OracleAnswered, asked: tuple[str, ...]) -> ev.OracleAnswered:
-    return ev.OracleAnswered(
-        oracle=said.oracle, answers=said.answers, fault=said.fault, leave_open=said.leave_open, asked=asked
-    )
+    return replace(said, asked=asked)

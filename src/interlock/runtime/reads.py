@@ -85,13 +85,14 @@ def with_content(
     folders: tuple[StagedFolder, ...],
     declares: Callable[[Place], bool],
     with_origin: Callable[[FileRead, bytes], FileRead] | None = None,
-    detected: Callable[[FileRead], FileRead] | None = None,
+    detected: Callable[[FileRead, bytes], FileRead] | None = None,
 ) -> ActivityObserved:
     """Return the batch with digest and text for reads of declared places.
 
     The host's file is read, never the staged one: what the agent wrote itself vouches for nothing.
     Takes: `with_origin`, which adds where the bytes of a text come from, None where no policy asks for it;
-    `detected`, which adds what a text was found to hold: then the texts of such files are given too.
+    `detected`, which adds what a text, or the file at a path, was found to hold: then the texts of such files are given
+    too.
     """
     lowers = {item.name: item.lower for item in folders}
     reads: list[FileRead] = []
@@ -102,9 +103,9 @@ def with_content(
             seen = _read(item, lowers)
             if with_origin is not None and seen.text is not None:
                 seen = with_origin(seen, seen.text.encode())
-            reads.append(seen if detected is None else detected(seen))
+            reads.append(seen if detected is None else detected(seen, _path_of(item, lowers)))
         else:
-            found = item if detected is None else detected(_read(item, lowers))
+            found = item if detected is None else detected(_read(item, lowers), _path_of(item, lowers))
             reads.append(found if found.detected else item)
             reads += [_read(one, lowers) for one in _moved(item, lowers) if declares(one.place)]
     return replace(observed, reads=tuple(reads))
@@ -115,7 +116,7 @@ def _moved(item: FileRead, lowers: dict[str, str]) -> list[FileRead]:
 
     What is declared there is moved unread, and its new places are not declared: it counts as read at its old one.
     """
-    path = os.path.join(os.fsencode(lowers[item.place.root]), path_bytes(item.place.path))
+    path = _path_of(item, lowers)
     try:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             return []
@@ -128,10 +129,15 @@ def _moved(item: FileRead, lowers: dict[str, str]) -> list[FileRead]:
     ]
 
 
+def _path_of(item: FileRead, lowers: dict[str, str]) -> bytes:
+    return os.path.join(os.fsencode(lowers[item.place.root]), path_bytes(item.place.path))
+
+
 def _read(item: FileRead, lowers: dict[str, str]) -> FileRead:
-    path = os.path.join(os.fsencode(lowers[item.place.root]), path_bytes(item.place.path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(
+            _path_of(item, lowers), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
     except OSError:
         return item
     with os.fdopen(descriptor, "rb") as file:

@@ -19,6 +19,7 @@ from interlock.runtime.folders import NET_FOLDER, PLACEHOLDERS, RunFolder
 
 if TYPE_CHECKING:
     from interlock.boundary.net.pool import Pool
+    from interlock.model.redactions import Redaction
     from interlock.monitor import State
 
 PARKED = "parked"
@@ -43,13 +44,22 @@ class Sender:
         self.pool: Pool | None = None
         """The connections of a front that still runs."""
 
-    async def send(self, effect_id: str, request: NetRequest, attempt: int = 1) -> NetResponse:
-        """Send one. Returns: how it came back; it never raises for what the network or the disk does."""
+    async def send(
+        self, effect_id: str, request: NetRequest, attempt: int = 1, redaction: Redaction | None = None
+    ) -> NetResponse:
+        """Send one. Takes: `redaction`, what is cut out of it first: without these cuts it is not sent.
+
+        Returns: how it came back; it never raises for what the network or the disk does.
+        """
         from interlock.boundary.net import parked
 
         try:
             kept = parked.load(self._folder, effect_id)
-            if not self._mark(os.path.join(self._folder, _mark_name(effect_id, attempt))):
+            if redaction is not None:
+                from interlock.boundary.net.redacting import redacted_parked
+
+                kept = redacted_parked(kept, redaction)
+            if not _mark(self._folder, _mark_name(effect_id, attempt)):
                 return CUT_OFF
         except (IntegrityError, OSError) as error:
             reason = error.message if isinstance(error, IntegrityError) else error.strerror
@@ -71,19 +81,6 @@ class Sender:
     def _key(self, effect_id: str) -> str:
         # The same for every attempt at this effect of this run, and for nothing else.
         return f"interlock-{os.path.basename(os.path.dirname(self._plan.folder))}-{effect_id}"
-
-    def _mark(self, path: str) -> bool:
-        """Say on the disk that sending begins. Returns: False if it began before."""
-        try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            return False
-        os.fsync(descriptor)
-        os.close(descriptor)
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        os.fsync(folder)
-        os.close(folder)
-        return True
 
     def _keep_answer(self, path: str, response: NetResponse) -> None:
         if response.outcome is Outcome.DONE and response.text is not None:
@@ -112,13 +109,38 @@ def began(folder: RunFolder, effect_id: str, attempt: int) -> bool:
     return os.path.exists(folder.at(NET_FOLDER, PARKED, _mark_name(effect_id, attempt)))
 
 
+def begin(folder: RunFolder, effect_id: str, attempt: int) -> bool:
+    """Say on the disk that an attempt at a parked call begins. Returns: False, if it began before."""
+    path = folder.at(NET_FOLDER, PARKED)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return _mark(path, _mark_name(effect_id, attempt))
+
+
+def _mark(folder: str, name: str) -> bool:
+    try:
+        descriptor = os.open(
+            os.path.join(folder, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600
+        )
+    except FileExistsError:
+        return False
+    os.fsync(descriptor)
+    os.close(descriptor)
+    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    os.fsync(parent)
+    os.close(parent)
+    return True
+
+
 def _mark_name(effect_id: str, attempt: int) -> str:
     return effect_id + _MARK + (f".{attempt}" if attempt > 1 else "")
 
 
-def send(folder: RunFolder, state: State, effect_id: str, attempt: int = 1) -> NetResponse:
+def send(
+    folder: RunFolder, state: State, effect_id: str, attempt: int = 1, redaction: Redaction | None = None
+) -> NetResponse:
     """Send a parked request of a run whose command is gone, with the secrets of the present environment.
 
+    Takes: `redaction`, as `Sender.send` does.
     Raises: InputError, if a secret is not there; then nothing was sent, and the request stays parked.
     """
     import asyncio
@@ -142,4 +164,4 @@ def send(folder: RunFolder, state: State, effect_id: str, attempt: int = 1) -> N
     (item,) = (one for one in state.parked if one.effect.id == effect_id)
     assert item.effect.request is not None
     sender = Sender(plan, state.policy.network.keeps_text)
-    return asyncio.run(sender.send(effect_id, item.effect.request, attempt))
+    return asyncio.run(sender.send(effect_id, item.effect.request, attempt, redaction))

@@ -14,6 +14,7 @@ from interlock.policy import Policy
 from interlock.runtime import folders as runs
 from interlock.runtime import network
 from interlock.runtime.environment import child_environment
+from interlock.runtime.kept_inside import kept_inside
 
 if TYPE_CHECKING:
     from interlock.runtime.launch import RunRequest
@@ -73,10 +74,15 @@ def _plan(
     copied: bool,
 ) -> boundary.SandboxPlan:
     sandbox_rule = request.policy.sandbox
+    kept = kept_inside()
     return boundary.SandboxPlan(
         argv=request.argv,
         environment=child_environment(
-            request.policy, request.environment, request.working_directory, prepared.environment
+            request.policy,
+            request.environment,
+            request.working_directory,
+            prepared.environment,
+            kept.variables,
         ),
         working_directory=request.working_directory,
         home=request.environment.get("HOME", "/"),
@@ -93,7 +99,7 @@ def _plan(
             )
             for folder in folders
         ),
-        hidden=(*sandbox_rule.hide, runs.state_folder()),
+        hidden=(*sandbox_rule.hide, runs.state_folder(), *kept.files),
         exposed=sandbox_rule.expose,
         limits=_limits(request.policy),
         nested=sandbox_rule.nested,

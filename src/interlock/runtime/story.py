@@ -8,6 +8,7 @@ from enum import Enum
 
 from interlock.model import events as ev
 from interlock.model.effects import Effect, Reach
+from interlock.model.inferences import Inference
 from interlock.model.moves import Moved, moved_effects
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
@@ -44,9 +45,9 @@ class EffectStory:
     """One effect from proposal to end.
 
     Takes: `node`, the seq of its deciding check; `resolved_by`, the oracle, "" where the policy alone
-    decided; `resolution`, the oracle's reason; `exception`, what the agent was told of a refusal; `response`, what came
-    back for a request; `at`, seq of the node that first shows it: a request's own, a file's first seen write, -1 for
-    none; `moved`, where it is one end of a file's move.
+    decided; `resolution`, the oracle's reason; `votes`, of a panel who of it said what; `exception`, what the agent was
+    told of a refusal; `response`, what came back for a request; `at`, seq of the node that first shows it: a request's
+    own, a file's first seen write, -1 for none; `moved`, where it is one end of a file's move.
     """
 
     effect: Effect
@@ -55,6 +56,7 @@ class EffectStory:
     fate: Fate
     resolved_by: str = ""
     resolution: str = ""
+    votes: tuple[ev.Vote, ...] = ()
     exception: SemanticException | None = None
     response: NetResponse | None = None
     at: int = -1
@@ -89,6 +91,8 @@ class RunStory:
     """What the model announced, in order."""
     writes: dict[str, int] = field(default_factory=dict)
     """Place -> seq of the node that first shows a write there."""
+    inferences: list[Inference] = field(default_factory=list)
+    """Calls of models by oracles, in order."""
 
     def action_of(self, record: EffectStory) -> NamedAction | None:
         """Return the model's call that an effect most probably comes from.
@@ -112,7 +116,8 @@ def tell(path: str) -> RunStory:
     """
     story = RunStory(folder=runs.load(path))
     discarding = False
-    for event, item in _events(story.folder.ledger):
+    hanging: set[str] = set()
+    for event, item in events_of(story.folder.ledger):
         story.nodes = item.node.seq + 1
         story.phase = item.state.phase
         if event is None:
@@ -143,6 +148,8 @@ def tell(path: str) -> RunStory:
                 if event.last:
                     story.thrown_away, story.thrown = event.thrown_away, event.thrown
                     _moved(story, item.state)
+            case ev.ModelAsked():
+                story.inferences.append(event.inference)
             case ev.OracleAnswered():
                 _answered(story, event, item.state)
                 _refused_in(story, item.state)
@@ -181,10 +188,15 @@ def tell(path: str) -> RunStory:
                         del story.effects[effect_id]
             case ev.IntentRecorded() | ev.DiscardRequested():
                 pass
+        hanging = _hanging(story, item.state, hanging)
     return story
 
 
-def _events(ledger: str) -> Iterator[tuple[ev.Event | None, Replayed]]:
+def events_of(ledger: str) -> Iterator[tuple[ev.Event | None, Replayed]]:
+    """Yield the nodes of a ledger, folded again, with the event that each records, None for what follows from one.
+
+    Raises: IntegrityError, if the ledger is not what the fold gives.
+    """
     for item in replay(read_nodes(ledger)):
         payload = item.node.payload
         assert payload is not None
@@ -220,8 +232,10 @@ def _proposed(story: RunStory, state: State) -> None:
     effect, verdict = decided.effect, decided.verdict
     if verdict.decision is Decision.REFUSE:
         fate = Fate.REFUSED
-    elif verdict.decision is Decision.DEFER or decided in state.parked:
+    elif verdict.decision is Decision.DEFER or decided in state.parked or _hangs(state, effect):
         fate = Fate.HELD
+    elif effect.message is None and effect.id not in state.flying:
+        fate = Fate.REFUSED  # it held a placeholder of what is settled
     else:
         fate = Fate.SENT if effect.message is not None else Fate.UNKNOWN
     story.effects[effect.id] = EffectStory(
@@ -232,6 +246,20 @@ def _proposed(story: RunStory, state: State) -> None:
         exception=verdict.exception,
         at=decided.call,
     )
+
+
+def _hangs(state: State, effect: Effect) -> bool:
+    return any(one.item.effect.id == effect.id for one in state.waiting)
+
+
+def _hanging(story: RunStory, state: State, before: set[str]) -> set[str]:
+    """Tell of what held a placeholder and hangs on it no more: it never left. Returns: what still hangs on one."""
+    now = {one.item.effect.id for one in state.waiting if not one.inside}
+    for effect_id in before - now:
+        record = story.effects[effect_id]
+        if record.fate is Fate.HELD and effect_id not in state.flying:
+            story.effects[effect_id] = replace(record, fate=Fate.REFUSED, resolution="it held a placeholder")
+    return now
 
 
 def _announced(story: RunStory, event: ev.ActionsAnnounced, seq: int) -> None:
@@ -301,6 +329,8 @@ def _answered_now(story: RunStory, event: ev.OracleAnswered, state: State) -> No
         answer = given.get(effect_id)
         silent = event.fault or event.leave_open
         released = not silent and answer is not None and answer.decision is Decision.RELEASE
+        if released and answer is not None and answer.redact:
+            released = effect_id in state.flying  # else it could not be redacted
         if effect_id in parked:
             fate = Fate.HELD
         elif released:
@@ -311,8 +341,16 @@ def _answered_now(story: RunStory, event: ev.OracleAnswered, state: State) -> No
             record,
             fate=fate,
             resolved_by=event.oracle,
-            resolution=event.fault or (answer.reason if answer is not None else "no answer"),
+            votes=tuple(vote for vote in event.votes if effect_id in vote.effects),
+            resolution=_said(event, answer),
         )
+
+
+def _said(event: ev.OracleAnswered, answer: ev.Answer | None) -> str:
+    """Return the reason of an answer in words, and that it had the request leave redacted."""
+    if event.fault or answer is None:
+        return event.fault or "no answer"
+    return f"redacted: {answer.reason}" if answer.redact else answer.reason
 
 
 def _open(story: RunStory) -> list[EffectStory]:
@@ -339,11 +377,12 @@ def _answered(story: RunStory, event: ev.OracleAnswered, state: State) -> None:
             continue
         answer = given.get(effect_id)
         released = answer is not None and answer.decision is Decision.RELEASE and not event.fault
-        reason = event.fault or (answer.reason if answer is not None else "no answer")
+        reason = _said(event, answer)
         story.effects[effect_id] = replace(
             record,
             fate=Fate.HELD if released else Fate.REFUSED,
             resolved_by=event.oracle,
+            votes=tuple(vote for vote in event.votes if effect_id in vote.effects),
             resolution=reason,
         )
 

@@ -26,6 +26,7 @@ from interlock.runtime.reads import sensitive_places
 
 if TYPE_CHECKING:
     from interlock.boundary import Sandbox
+    from interlock.model.redactions import Redaction
     from interlock.runtime.announcing import Announcing
     from interlock.runtime.performer import Performer
 
@@ -128,12 +129,12 @@ class Traffic:
 
     # what the core commands
 
-    def let_pass(self, effect_id: str) -> None:
+    def let_pass(self, effect_id: str, redaction: Redaction | None = None) -> None:
         """Let a held request leave: its intent is on record."""
         request = self._held.get(effect_id)
         if request is not None:
             self._flying[effect_id] = request
-        self._settle(effect_id, Passed(effect_id=effect_id))
+        self._settle(effect_id, Passed(effect_id=effect_id, redaction=redaction))
 
     def turn_away(self, effect_id: str, exception: SemanticException) -> None:
         """Tell the agent that a request never leaves."""
@@ -158,7 +159,7 @@ class Traffic:
             _json(effect_id, 200, {"notices": notices, **({"waiting": waiting} if waiting else {})}),
         )
 
-    def send(self, effect_id: str) -> None:
+    def send(self, effect_id: str, redaction: Redaction | None = None) -> None:
         """Send a parked request while the command runs; its outcome is fed when it is there."""
 
         (item,) = (one for one in self._performer.state.parked if one.effect.id == effect_id)
@@ -166,7 +167,7 @@ class Traffic:
         assert request is not None
 
         async def sent() -> None:
-            response = await self._sender.send(effect_id, request)
+            response = await self._sender.send(effect_id, request, redaction=redaction)
             self._feed(self._performer.sent(effect_id, response))
 
         task = self._loop.create_task(sent())

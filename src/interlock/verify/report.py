@@ -103,6 +103,7 @@ _REASONS_OF_STEP = {
     " statement apm-mismatch seal-mismatch nonce key head-note rollback equivocation witness",
     2: "header duplicate-key non-canonical kind binding sequence chain payload payload-line payload-value"
     " signature signature-order signature-missing truncation tail seal-count seal-chain",
+    3: "inference",
     4: "parent-kind parent-verdict blocked-missing",
     5: "parent-order branch-order branch-missing branch-unlisted structure-root",
     6: "replay-mismatch derivation-value derivation-rule derivation-node derivation-span derivation-premise"

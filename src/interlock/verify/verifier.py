@@ -6,6 +6,7 @@ Source: docs/formats/evidence-v1.md §6.
 from collections.abc import Callable, Iterator, Sequence
 
 from interlock.model.errors import InterlockError
+from interlock.verify.inferences import Inferences
 from interlock.verify.reader import iterate
 from interlock.verify.report import (
     STEPS,
@@ -45,6 +46,7 @@ class _Run:
         self.nodes = 0
         self.removed = 0
         self.tail_bytes = 0
+        self.inferences = Inferences()
         self.not_here = {3: "no-inference-evidence", 6: "not-asked"}
 
     def evidence(self, bundle: Bundle) -> tuple[Opening, WitnessedHead | None]:
@@ -79,9 +81,11 @@ class _Run:
                     "signature-missing", "a signed head that must be there is missing", node=walk.count
                 )
             head_holds = _head_check(opening.key, count, signature)
-            headers, _ = walk.advance(count - walk.count, head_holds)
+            first = walk.count
+            headers, bodies = walk.advance(count - first, head_holds, keep=True)
             if not head_holds(walk.chain):
                 raise self._unsigned(walk, note)
+            self.inferences.add(first, headers, bodies)
             topology.add(headers)
             self.nodes, self.removed = walk.count, walk.removed
             heads += 1
@@ -268,11 +272,16 @@ def _verify(run: _Run, path: str, replay: bool) -> Report:
         opening, note = run.evidence(bundle)
         if run.seal is not None:
             run.passed.add(1)
-        # Step 2, chain. Step 3, inference binding, has nothing to check in this format yet.
+        # Step 2, chain.
         walk = Walk(bundle, opening)
         topology = Topology()
         run.chain(bundle, walk, opening, note, topology)
         run.passed.add(2)
+        # Step 3, inference binding.
+        if run.inferences.fault is not None:
+            raise run.inferences.fault
+        if run.inferences.count:
+            run.passed.add(3)
         # Step 4, policy consistency, and step 5, topology.
         run.shape(topology)
         run.passed.update((4, 5))

@@ -142,7 +142,8 @@ async def _race(host: str, found: Sequence[str], port: int) -> tuple[socket.sock
             done, running = await asyncio.wait(
                 running, timeout=STAGGER_SECONDS if waiting else None, return_when=asyncio.FIRST_COMPLETED
             )
-            for task in done:
+            while done:
+                task = done.pop()
                 failure = task.exception()
                 if failure is None and winner is None:
                     winner = task.result()
@@ -151,24 +152,29 @@ async def _race(host: str, found: Sequence[str], port: int) -> tuple[socket.sock
                 elif isinstance(failure, OSError):
                     errors.append(failure)
                 else:
+                    running |= done
                     raise failure
     except BaseException:
         if winner is not None:
             winner[0].close()
         raise
     finally:
-        await _give_up(running)
+        _give_up(running)
     if winner is None:
         raise _unreached(host, port, errors)
     return winner
 
 
-async def _give_up(running: set[asyncio.Task[tuple[socket.socket, str]]]) -> None:
+def _give_up(running: set[asyncio.Task[tuple[socket.socket, str]]]) -> None:
+    """Break attempts off, without waiting: who waits may be broken off too, and then nobody closes what they made."""
     for task in running:
+        task.add_done_callback(_close)
         task.cancel()
-    for outcome in await asyncio.gather(*running, return_exceptions=True):
-        if not isinstance(outcome, BaseException):
-            outcome[0].close()
+
+
+def _close(task: asyncio.Task[tuple[socket.socket, str]]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result()[0].close()
 
 
 def _interleaved(found: Sequence[str]) -> list[str]:

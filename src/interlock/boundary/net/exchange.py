@@ -18,6 +18,7 @@ from interlock.boundary.net.refusal import grpc_plain, grpc_problem, is_grpc, pl
 from interlock.boundary.net.settings import FarConnection, Place
 from interlock.boundary.net.sides import AnswerHead, ClientSide, FarSide, RawHeaders, RequestHead
 from interlock.model.errors import InterlockError
+from interlock.model.redactions import Redaction
 from interlock.model.requests import Outcome
 
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"))
@@ -214,7 +215,7 @@ class NetExchange:
                 self._around.sight.passed(self._head)
                 if self._ended:
                     self._unsent("the client went away before it was sent")
-                else:
+                elif passage.redaction is None or self._redact(passage.redaction):
                     self._send()
             case Refused():
                 if is_grpc(self._head.headers):
@@ -248,6 +249,22 @@ class NetExchange:
             self._turn_away(507, f"the request could not be parked: {type(error).__name__}")
             return
         self._finish(*placeholder(passage.effect_id, passage.token))
+
+    def _redact(self, redaction: Redaction) -> bool:
+        """Cut out what was decided. Returns: whether all of it was cut; else nothing leaves, and it is reported so."""
+        from interlock.boundary.net.redacting import NotRedacted, redacted_request
+
+        try:
+            self._head, spool = redacted_request(
+                self._head, self._spool, self._trailers, redaction, self._around.plan
+            )
+        except (NotRedacted, SpoolFailed) as error:
+            self._report(Outcome.FAILED, f"it was not sent: {error}")
+            self._fail(503, f"it was not sent: {error}")
+            return False
+        self._close_spool()
+        self._spool = spool
+        return True
 
     # sending
 

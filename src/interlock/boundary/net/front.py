@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from interlock.boundary.net import upstream
 from interlock.boundary.net.arriving import PREFACE, NotRead, look, shake
 from interlock.boundary.net.authority import Authority
 from interlock.boundary.net.credentials import Credentials
@@ -160,6 +161,8 @@ class Front:
         for _ in range(3):  # links say from the loop that they are closed, and what hears it may close others
             await asyncio.sleep(0)
         self.pool.close()
+        await asyncio.sleep(0)
+        upstream.break_off(self.loop)
         await asyncio.sleep(0)
 
     # arrivals

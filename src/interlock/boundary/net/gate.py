@@ -4,15 +4,21 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from interlock.model.records import dataclass
+from interlock.model.redactions import Redaction
 from interlock.model.requests import NetMessage, NetRequest, NetResponse
 from interlock.model.verdicts import SemanticException
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """It may leave now; its intent is durable. Takes: `effect_id`, to report the answer with."""
+    """It may leave now; its intent is durable.
+
+    Takes: `effect_id`, to report the answer with; `redaction`, what is cut out of it first: without these cuts it does
+    not leave.
+    """
 
     effect_id: str
+    redaction: Redaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

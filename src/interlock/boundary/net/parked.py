@@ -30,7 +30,7 @@ class ParkedRequest:
     """A request that waits.
 
     Takes: `head`, with placeholders in place of bound secrets; `address`, what the client dialled, `""` for a name;
-    `body_path`, its body's file, `""` for none.
+    `body_path`, its body's file, `""` for none; `body`, what leaves in place of that file's content.
     """
 
     effect_id: str
@@ -41,6 +41,7 @@ class ParkedRequest:
     body_path: str
     body_size_bytes: int
     body_digest: str
+    body: bytes | None = None
 
 
 def store(  # noqa: PLR0917 - the parts of one request
@@ -261,6 +262,9 @@ class _Sending:
             self._pump()
 
     def _chunks(self) -> Iterator[bytes]:
+        if self._parked.body is not None:
+            yield self._parked.body
+            return
         if not self._parked.body_path:
             return
         with open(self._parked.body_path, "rb") as file:

@@ -10,9 +10,9 @@ from interlock.model.requests import INTERNAL_HOST
 from interlock.model.verdicts import ExceptionType, SemanticException
 
 _TITLES = {
-    ExceptionType.SUITABILITY: "Refused: the action does not serve the task",
-    ExceptionType.TAINT: "Refused: untrusted data steers the action",
-    ExceptionType.INTEGRITY: "Refused: the action's integrity cannot be vouched for",
+    ExceptionType.SUITABILITY: "Refused: the action is not one of this agent's role",
+    ExceptionType.TAINT: "Refused: the action does not follow from the task",
+    ExceptionType.INTEGRITY: "Refused: the action does not keep to what the task says",
     ExceptionType.RULE: "Refused by a rule of the policy",
     ExceptionType.PROVENANCE: "Refused: nothing vouches for where this goes or what it carries",
     ExceptionType.TRAJECTORY: "Refused: the action is not on the plan",

@@ -8,21 +8,27 @@ import base64
 import contextlib
 import ipaddress
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 from interlock.boundary.net import far_tls
 from interlock.boundary.net.dialling import DialError, ready
+from interlock.boundary.net.link import SocketLink
 from interlock.boundary.net.names import canonical_literal
 from interlock.boundary.net.plan import NetPlan
+from interlock.boundary.net.tunnel import Tunnel
 from interlock.model.records import dataclass
 
 Connect = Callable[[str, int], Awaitable[socket.socket]]
 
 _MAX_HEAD = 64 * 1024
-_CHUNK = 64 * 1024
 
-_pumps: set["asyncio.Task[None]"] = set()  # the loop itself keeps weak references to tasks alone
+T = TypeVar("T")
+_tunnels: "WeakKeyDictionary[asyncio.AbstractEventLoop, set[Tunnel]]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,70 +142,66 @@ async def _through_tls(
 ) -> socket.socket:
     """Open the tunnel inside TLS to the proxy, and return one end of a socket pair that leads into it.
 
-    The TLS library cannot stack one TLS socket on another; so a pair of tasks carries the inner one's bytes.
+    The TLS library cannot stack one TLS socket on another; so a pair of links carries the inner one's bytes.
     """
     try:
-        reader, writer = await asyncio.open_connection(
-            sock=sock, ssl=far_tls.context(plan.trust_file, ()), server_hostname=proxy.host
-        )
-    except BaseException as error:
-        sock.close()
-        if isinstance(error, OSError | ValueError) and not isinstance(error, TimeoutError):
-            told = far_tls.explained(proxy.host, proxy.port, error)
-            raise DialError(f"the upstream proxy: {told.message}", "proxy", hint=told.hint) from None
-        raise
+        secured = await far_tls.secure(plan.trust_file, sock, proxy.host, proxy.port, ())
+    except DialError as error:
+        raise DialError(f"the upstream proxy: {error.message}", "proxy", hint=error.hint) from None
     try:
-        writer.write(wire)
-        _check(proxy, place, await reader.readuntil(b"\r\n\r\n"))
+        await _until_done(secured, partial(secured.sendall, wire))
+        _check(proxy, place, await _read_head_of(secured))
         near, inner = socket.socketpair()
-        near.setblocking(False)
-        inner.setblocking(False)
-        try:
-            inner_reader, inner_writer = await asyncio.open_connection(sock=inner)
-        except BaseException:
-            near.close()
-            inner.close()
-            raise
     except BaseException as error:
-        writer.transport.abort()
-        if isinstance(error, OSError | EOFError | asyncio.LimitOverrunError) and not isinstance(
-            error, TimeoutError
-        ):
+        secured.close()
+        if isinstance(error, OSError) and not isinstance(error, TimeoutError):
             raise _cut(proxy) from None
         raise
-    pump = asyncio.ensure_future(_carry(reader, writer, inner_reader, inner_writer))
-    _pumps.add(pump)
-    pump.add_done_callback(_pumps.discard)
+    near.setblocking(False)
+    inner.setblocking(False)
+    _carry(asyncio.get_running_loop(), inner, secured)
     return near
 
 
-async def _carry(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    inner_reader: asyncio.StreamReader,
-    inner_writer: asyncio.StreamWriter,
-) -> None:
+async def _read_head_of(secured: ssl.SSLSocket) -> bytes:
+    """Read an answer's head, byte by byte: what follows is the far side's, and TLS cannot be asked what comes next."""
+    head = bytearray()
+    while len(head) < _MAX_HEAD:
+        byte = await _until_done(secured, partial(secured.recv, 1))
+        if not byte:
+            raise ConnectionResetError
+        head += byte
+        if head.endswith(b"\r\n\r\n"):
+            return bytes(head)
+    raise ConnectionResetError
+
+
+async def _until_done(secured: ssl.SSLSocket, act: Callable[[], T]) -> T:
+    while True:
+        try:
+            return act()
+        except ssl.SSLWantReadError:
+            await ready(secured, to_write=False)
+        except ssl.SSLWantWriteError:
+            await ready(secured, to_write=True)
+
+
+def _carry(loop: asyncio.AbstractEventLoop, inner: socket.socket, secured: ssl.SSLSocket) -> None:
     """Carry bytes both ways until both directions have ended."""
-    try:
-        await asyncio.gather(_one_way(reader, inner_writer), _one_way(inner_reader, writer))
-    finally:
-        writer.transport.abort()
-        inner_writer.transport.abort()
+    tunnels = _tunnels.setdefault(loop, set())
+    tunnel: Tunnel
+
+    def ended(_how: object) -> None:
+        tunnels.discard(tunnel)
+
+    tunnel = Tunnel(SocketLink(loop, inner), SocketLink(loop, secured), ended)
+    tunnels.add(tunnel)
 
 
-async def _one_way(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while chunk := await reader.read(_CHUNK):
-            writer.write(chunk)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
-            return
-    except OSError:
-        pass
-    writer.close()  # TLS has no closing of one direction; a broken connection ends both
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
+def break_off(loop: asyncio.AbstractEventLoop) -> None:
+    """End the tunnels of a loop that is about to end itself."""
+    for tunnel in list(_tunnels.get(loop, ())):
+        tunnel.abort()
 
 
 def _check(proxy: Proxy, place: str, head: bytes) -> None:
