@@ -31,3 +31,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         for folder in ("src", "spec"):
             compileall.compile_dir(os.path.join(_ROOT, folder), quiet=2)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Leave the names of what failed for scripts/test_alone, one a line."""
+    names = [one.nodeid for word in ("failed", "error") for one in terminalreporter.stats.get(word, [])]
+    os.makedirs(os.path.join(_ROOT, "build"), exist_ok=True)
+    with open(os.path.join(_ROOT, "build", "failed.txt"), "w", encoding="utf-8") as file:
+        file.writelines(f"{name}\n" for name in dict.fromkeys(names))
