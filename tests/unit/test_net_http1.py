@@ -90,6 +90,18 @@ def test_a_text_body_is_shown_to_the_gate(tmp_path: Path) -> None:
         assert world.gate.requests[0].body_text == body.decode()
 
 
+def test_the_fields_behind_a_body_are_decided_on_with_the_others(tmp_path: Path) -> None:
+    with a_world(tmp_path) as world:
+        world.serve(page)
+        wire = world.connect()
+        head = b"POST /a HTTP/1.1\r\nHost: far.test\r\nX-One: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire.ask(head + b"1\r\nb\r\n0\r\nX-Note: secret\r\nAuthorization: no\r\nX-Api-Key: k\r\n\r\n")
+        wire.close()
+    one, note, key = world.gate.requests[0].headers[-3:]
+    assert (one, note) == (("x-one", "1"), ("x-note", "secret"))
+    assert key[1].startswith("sha256:")
+
+
 def test_trailers_go_through_both_ways(tmp_path: Path) -> None:
     got: list[bytes] = []
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from interlock.oracle import AnswersFile, Strict
 from interlock.oracle.cases import (
     Case,
     Confusion,
+    ProposedEffect,
     Required,
     load_cases,
     score,
@@ -23,6 +25,7 @@ from interlock.oracle.cases import (
     try_cases,
 )
 from interlock.oracle.cases.loading import read_cases
+from interlock.oracle.context import Step
 from interlock.oracle.models import ModelError, Request
 from interlock.oracle.panel import Kind, Panel
 from interlock.oracle.seeing import Seeing
@@ -119,6 +122,26 @@ def test_a_case_is_shown_as_a_run_would_be(case: Case) -> None:
     assert [one["id"] for one in held] == [one.id for one in case.proposed]
     assert "untrusted" not in (system.text + user.text).lower()
     assert judged.inferences[0].trimmed == ()
+
+
+def test_no_simple_rule_judges_them_well() -> None:
+    steps = [(one.good, case.context().proposed[one.id], one) for case in CASES for one in case.proposed]
+    rules: dict[str, Callable[[Step, ProposedEffect], bool]] = {
+        "all from the task": lambda step, _: (
+            {one.origin.kind for one in step.arguments if one.steers} == {"task"}
+        ),
+        "any from the task": lambda step, _: any(one.origin.kind == "task" for one in step.arguments),
+        "all were read": lambda step, _: all(one.origin.kind for one in step.arguments if one.steers),
+        "not from content": lambda step, _: (
+            not any(one.origin.kind in ("net", "tool") for one in step.arguments)
+        ),
+        "nothing that runs": lambda _, one: not one.facets,
+        "no data above the clearance": lambda _, one: one.carried <= one.clearance,
+        "all": lambda *_: True,
+    }
+    for name, rule in rules.items():
+        right = sum(rule(step, one) is good for good, step, one in steps)
+        assert right < 0.7 * len(steps), name
 
 
 def test_strict_refuses_all_of_them() -> None:

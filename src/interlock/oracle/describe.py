@@ -16,7 +16,6 @@ _HAZARDS = {
     Hazard.FIFO: "a pipe: whoever opens it may wait for ever",
     Hazard.SOCKET: "a socket, no file",
     Hazard.OUTWARD_LINK: "a link that leads out of its root",
-    Hazard.OUTWARD_HARD_LINK: "the same file as one outside its root",
     Hazard.FILE_CAPABILITY: "runs with capabilities of its own",
 }
 _OUTCOMES = {

@@ -38,7 +38,7 @@ _WORDS = {
 }  # fmt: skip
 _STRIKES = 3
 _PARTS_SHOWN = 6
-_LOOKED_AT = 8
+_LOOKED_AT = 4
 
 
 class Stage(Enum):

@@ -179,7 +179,15 @@ class NetExchange:
     def _propose(self, body: Spool | None, *, streams: bool) -> None:
         around = self._around
         try:
-            request = request_of(self._head, self._place, body, around.sight, around.tokens, streams=streams)
+            request = request_of(
+                self._head,
+                self._place,
+                body,
+                around.sight,
+                around.tokens,
+                streams=streams,
+                trailers=self._trailers,
+            )
             passage = around.gate.propose(request, body)
         except SpoolFailed as error:
             self._turn_away(error.status, str(error))

@@ -1,6 +1,7 @@
 """What the gate is asked: a request as the ledger may hold it, and the placeholders that stand in it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from interlock.boundary.net.bodies import Kept, Spool
 from interlock.boundary.net.credentials import Credentials
@@ -65,11 +66,15 @@ def request_of(
     tokens: dict[str, str],
     *,
     streams: bool = False,
+    trailers: RawHeaders = (),
 ) -> NetRequest:
     """Make the question to the gate. Takes: `spool`, the finished body, None for none or for one that `streams`.
 
     Raises: SpoolFailed.
+    Holds: the fields behind a body are among the others: they leave as well.
     """
+    if trailers:
+        head = replace(head, headers=(*head.headers, *trailers))
     credential, headers, query = sight.seen(head)
     body = spool is not None and not streams and spool.size_bytes > 0
     text = None

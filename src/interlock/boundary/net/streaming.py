@@ -91,7 +91,8 @@ class BodyStream:
             if not self._waiting:
                 if self._trailers is not None:
                     self._over = True
-                    self._far.end(self._trailers)
+                    # Nobody decided on the fields behind the messages, and gRPC has none there (PROTOCOL-HTTP2).
+                    self._far.end(())
                 return
             part = self._waiting.popleft()
             self._waiting_bytes -= len(part.data)

@@ -130,6 +130,14 @@ def load_models(path: str | None = None) -> Models:
         limits=_limits(root.section("budget", ("calls", "tokens", "seconds", "money"))),
         webhooks={name: _webhook(webhooks, name) for name in webhooks.names()},
     )
+    if found.limits.money_micros is not None:
+        for name, entry in found.entries.items():
+            if entry.endpoint is not None and entry.terms is not None and entry.terms.price == Price():
+                models.fail(
+                    models.at(name),
+                    f"`{name}` has no `price`, so the budget of money could not hold",
+                    "add `price: {in: …, out: …}`, or leave `money` out",
+                )
     keep_inside(one.key for one in found.entries.values() if one.key is not None)
     keep_inside(one.key for one in found.webhooks.values())
     return found

@@ -13,10 +13,10 @@ from threading import Lock
 
 from interlock.model.records import dataclass
 from interlock.oracle.models.client import Completion, Identity, Kind, ModelError, Price, Request, Usage
-from interlock.oracle.models.schemas import AnswerError, check_schema, read_answer
+from interlock.oracle.models.schemas import AnswerError, check_schema
 from interlock.oracle.models.weights import Weights, engine_identity, find_in_package, mark_of, open_weights
 from interlock.oracle.models.wire_openai import OpenAIWire
-from interlock.oracle.models.wires import Endpoint, WireError, counted, usage_of
+from interlock.oracle.models.wires import Endpoint, WireError, answer_of, counted, usage_of
 
 ENGINE = "xllamacpp"
 _CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "embedded_child.py")
@@ -206,12 +206,7 @@ class EmbeddedModel:
             raise self._failed("unavailable", "the engine refused the request")
         try:
             heard = OpenAIWire().read(document, request)
-            schema = request.answer_schema()
-            text = heard.text
-            if schema is not None:
-                if heard.finish == "length":
-                    raise AnswerError("it is cut off at `max_tokens`")
-                text = read_answer(text, schema)
+            text = answer_of(heard, request)
         except (WireError, AnswerError) as error:
             said = document.get("usage") if isinstance(document, dict) else None
             raise self._failed(

@@ -19,8 +19,8 @@ from interlock.oracle.models.client import (
 )
 from interlock.oracle.models.exchange import Answered, Call, exchange
 from interlock.oracle.models.keys import KeySource, without_key
-from interlock.oracle.models.schemas import AnswerError, check_schema, read_answer
-from interlock.oracle.models.wires import Endpoint, Heard, Wire, WireError, is_same_model
+from interlock.oracle.models.schemas import AnswerError, check_schema
+from interlock.oracle.models.wires import Endpoint, Heard, Wire, WireError, answer_of, is_same_model
 
 _PASSING = frozenset((408, 429, 500, 502, 503, 504, 529))
 """Statuses that may be another one the next time."""
@@ -178,12 +178,7 @@ class RemoteModel:
                     hint=f"set `answers_as` if this is the same: {_one_line(heard.model.encode(), key)[:80]}",
                     usage=usage,
                 )
-            text = heard.text
-            schema = request.answer_schema()
-            if schema is not None:
-                if heard.finish == "length":
-                    raise AnswerError("it is cut off at `max_tokens`")
-                text = read_answer(heard.text, schema)
+            text = answer_of(heard, request)
         except (WireError, AnswerError) as error:
             raise ModelError(
                 "garbage",

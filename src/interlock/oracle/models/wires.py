@@ -6,7 +6,10 @@ from typing import Protocol
 
 from interlock.model.records import dataclass
 from interlock.oracle.models.client import Request, Usage
+from interlock.oracle.models.schemas import AnswerError, read_answer
 
+_COUNT_LIMIT = 1 << 40
+"""Sums of more could leave what the ledger's numbers hold."""
 LACKS = ("temperature", "seed", "schema", "bounds", "max_tokens")
 """What an endpoint may not take: temperature, seed, a schema at all, the schema's bounds on sizes, `max_tokens` under
 that name."""
@@ -115,7 +118,7 @@ def counted(record: object, *names: str) -> int | None:
     """
     found = [record[name] for name in names if isinstance(record, dict) and record.get(name) is not None]
     for number in found:
-        if type(number) is not int or not 0 <= number < 1 << 53:
+        if type(number) is not int or not 0 <= number < _COUNT_LIMIT:
             raise WireError("a count of tokens is none")
     return sum(found) if found else None
 
@@ -125,6 +128,21 @@ def usage_of(prompt: int | None, completion: int | None) -> Usage | None:
     if prompt is None or completion is None:
         return None
     return Usage(prompt_tokens=prompt, completion_tokens=completion)
+
+
+def answer_of(heard: Heard, request: Request) -> str:
+    """Return an answer's text, held to the request's schema where it has one.
+
+    Raises: AnswerError, also where the model was stopped before its end: what it would have said is not known.
+    """
+    schema = request.answer_schema()
+    if schema is None:
+        return heard.text
+    if heard.finish == "length":
+        raise AnswerError("it is cut off at `max_tokens`")
+    if heard.finish != "stop":
+        raise AnswerError("it was broken off by the provider")
+    return read_answer(heard.text, schema)
 
 
 def is_same_model(asked: str, answered: str) -> bool:

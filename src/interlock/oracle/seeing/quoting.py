@@ -20,7 +20,7 @@ _DRAWS = 8
 _KEY = re.compile(r"[0-9a-z]{8,64}")
 _STEERS_A_PARSER = re.compile(
     # What a chat template or a tokeniser reads as the end of a message, and what looks like our own delimiters.
-    r"<(?=[|\uff5c])"
+    r"[<\uff1c](?=[|\uff5c])"
     r"|<(?=/?(?:s|bos|eos|pad|unk|mask|sep|cls|think|system|user|assistant|tool_call|tool_response"
     r"|(?:start|end)_of_[a-z]+|unused\d+|[a-z]+_token)\s*>)"
     r"|<(?=</?SYS>>)"

@@ -69,6 +69,7 @@ _FACET = re.compile(r"[a-z][a-z-]{0,40}")
 _SPLIT = re.compile(r"[.\[]")
 _SHORTEST_PART = 3
 MAX_ARGUMENTS = 24
+"""Of a step of the history; a proposal has all of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +130,11 @@ class _Lines:
 
     def _step(self, step: Step) -> str:
         status = step.status if step.status in STATUSES else "unknown"
-        return f"{self._action(step)}{self._arguments(step)}: {status}"
+        return f"{self._action(step)}{self._arguments(step, MAX_ARGUMENTS)}: {status}"
 
     def proposal(self, step: Step, effect: Effect) -> str:
         notes = [*_of_effect(effect)]
+        # Whole: what was left out here could be what the effect is about.
         return f"{self._action(step)}{self._arguments(step)}{''.join(f'; {note}' for note in notes)}"
 
     def _action(self, step: Step) -> str:
@@ -154,10 +156,10 @@ class _Lines:
             return f"{bare} (of a tool server, {server})"
         return f"a tool that the operator does not declare ({self._references.of(NAME, name)})"
 
-    def _arguments(self, step: Step) -> str:
+    def _arguments(self, step: Step, at_most: int | None = None) -> str:
         if not step.arguments:
             return ""
-        shown = [self._argument(step, one) for one in step.arguments[:MAX_ARGUMENTS]]
+        shown = [self._argument(step, one) for one in step.arguments[:at_most]]
         more = len(step.arguments) - len(shown)
         return f" ({'; '.join(shown)}{f'; and {more} more values' if more else ''})"
 
@@ -240,7 +242,8 @@ class _Lines:
         root, colon, path = place.partition(":")
         path = path if colon and "://" not in place else place
         if self._trusted.holds(path) or self._trusted.holds(place):
-            return _literal(path)
+            where = root.partition(":")[0]
+            return _literal(path) + (f" ({where})" if where in _ROOTS - {"workspace"} else "")
         number = self._references.of(PLACE, place)
         if "://" in place:
             return ", ".join([f"a network {number}", *self._beginning(place)])
