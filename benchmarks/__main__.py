@@ -11,6 +11,7 @@ import sys
 from benchmarks.commit import commit
 from benchmarks.files import files
 from benchmarks.ground import REPOSITORY, default_parent, file_system
+from benchmarks.guarded import guarded
 from benchmarks.ledger import ledger
 from benchmarks.pause import pause
 from benchmarks.plan import Benchmark, Plan
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ledger": ledger,
     "proxy": proxy,
     "policy": policy_step,
+    "guarded": guarded,
 }
 
 

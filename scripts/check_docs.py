@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _TICKED = re.compile(r"`([^`\n]+)`")
 _PROMISE = re.compile(r"(?:#{2,4} +|\| *|\*\*)?(\d+)(?:[.)]| *\|)\s")
 _TEST = re.compile(r"(tests/[\w./-]+)(?:::(\w+))?")
-_VERB_USED = re.compile(r"(?:^|[\s`$(])interlock ((?!-)[a-z][a-z-]*)\b(?! *=)")
+_VERB_USED = re.compile(r"(?:^|[\s`$(])interlock ((?!-|import\b)[a-z][a-z-]*)\b(?! *=)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _CODE_BLOCK = re.compile(r"```.*?```", re.DOTALL)
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from interlock import Monitor
@@ -10,11 +14,18 @@ from interlock.model.verdicts import Decision
 from interlock.oracle import Question
 from interlock.runtime.story import Fate, RunStory, tell
 from interlock.sdk.scope import Scope
-from interlock.verify import verify_path
+from interlock.verify import read_nodes, verify_path
 
 TASK = "send the summary to ann@a.test"
-MAIL = {"effect": "send", "steers": {"to": "email"}, "carries": ["body"], "asks": ["send"]}
-READ = {"effect": "read", "carries": ["query"]}
+MAIL: dict[str, Any] = {"effect": "send", "steers": {"to": "email"}, "carries": ["body"], "asks": ["send"]}
+READ: dict[str, Any] = {"effect": "read", "carries": ["query"]}
+
+
+@contextmanager
+def quick_folder() -> Iterator[str]:
+    """Give a folder in memory where there is such a place: each run waits a dozen times for its disk."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        yield folder
 
 
 class Answers:
@@ -50,6 +61,12 @@ def story(scope: Scope) -> RunStory:
 
 def fates(scope: Scope) -> list[tuple[str, Fate]]:
     return [(one.effect.object.removeprefix("tool:"), one.fate) for one in story(scope).effects.values()]
+
+
+def results(scope: Scope) -> list[dict[str, Any]]:
+    """Return what the ledger holds of what came back, in order."""
+    payloads: list[Any] = [node.payload or {} for node in read_nodes(f"{scope.path}/ledger")]
+    return [payload["result"] for payload in payloads if "result" in payload]
 
 
 def later(**options: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from interlock.bench.agents import Json, canonical, texts
 from interlock.bench.cases import CallResult, Origin
@@ -24,6 +24,7 @@ from interlock.model.verdicts import Verdict
 from interlock.monitor.state import Decided
 
 if TYPE_CHECKING:
+    from interlock.bench.guarded_folding import GuardedFolding
     from interlock.oracle.context import Context
 
 READ = "tool.read"
@@ -67,6 +68,9 @@ class Gate:
     suite's.
     """
 
+    folds: ClassVar[Callable[..., Folding | GuardedFolding]] = Folding
+    """What decides: the fold alone, or the SDK, with a ledger for each run (`guarded_folding`)."""
+
     def __init__(
         self, case_id: str, roles: str, query: str, *, answers: Answers, runtime: Any, env: Any
     ) -> None:
@@ -82,7 +86,7 @@ class Gate:
         self._key = ""
         self._times: Counter[str] = Counter()
         self._waiting: dict[str, tuple[str, bool]] = {}
-        self._fold = Folding(roles, query, oracle=self._release, send=self._send)
+        self._fold = self.folds(roles, query, oracle=self._release, send=self._send)
 
     @property
     def done(self) -> tuple[tuple[str, str], ...]:

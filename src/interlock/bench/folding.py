@@ -147,7 +147,7 @@ class Folding:
     def returned(self, judged: Judged, *, text: str, structured: str | None, failed: bool) -> None:
         """Give what a call that was done gave back."""
         self._give(
-            _returned(judged.item.effect.id, Answered(text=text, structured=structured, failed=failed))
+            returned_event(judged.item.effect.id, Answered(text=text, structured=structured, failed=failed))
         )
 
     def forked(self, oracle: Oracle) -> Folding:
@@ -218,7 +218,7 @@ class Folding:
     def _sent(self, effect_id: str) -> ev.Event:
         assert self._send is not None, "a parked call needs somebody who makes it"
         self._passed(effect_id)
-        return _returned(effect_id, self._send(self._items[effect_id]))
+        return returned_event(effect_id, self._send(self._items[effect_id]))
 
     def _answer(self, command: cmd.Ask) -> ev.Event:
         answers: list[ev.Answer] = []
@@ -239,7 +239,8 @@ class Folding:
         )
 
 
-def _returned(effect_id: str, answer: Answered) -> ev.ToolReturned:
+def returned_event(effect_id: str, answer: Answered) -> ev.ToolReturned:
+    """Return how a call came back, as an event."""
     whole = answer.structured if answer.structured is not None else answer.text
     content = whole.encode("utf-8", "surrogatepass")
     return ev.ToolReturned(

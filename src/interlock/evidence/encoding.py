@@ -39,6 +39,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 _PLAIN = frozenset((str, int, bool, type(None)))
 _ACTOR = re.compile(r"[ !#-\[\]-~]{1,256}")
+_USUAL = frozenset(("agent", "monitor", "principal"))
 _NONCE = re.compile(r"[ !#-\[\]-~]{0,128}")
 _RUN = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _VERDICTS = frozenset(("", "release", "refuse", "defer"))
@@ -77,7 +78,9 @@ def canonical(value: Mapping[str, object]) -> bytes:
     import orjson
 
     plain = value if type(value) is dict else dict(value)
-    _strict(plain, 0)
+    for item in plain.values():
+        if type(item) not in _PLAIN:
+            _strict(item, 1)
     try:
         return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
     except (TypeError, ValueError) as error:
@@ -132,7 +135,7 @@ def structural_text(node: Node) -> str:
             )
     listed = ",".join(map(str, branches)) if branches else ""
     above = "null" if parent is None else str(parent)
-    return f'"branches":[{listed}],"kind":"{node.kind.value}","parent":{above},"seq":{seq}'
+    return f'"branches":[{listed}],"kind":"{node.kind._value_}","parent":{above},"seq":{seq}'
 
 
 def header(node: Node, after: bytes, body: bytes, structural: str, bind: str) -> bytes:
@@ -141,7 +144,7 @@ def header(node: Node, after: bytes, body: bytes, structural: str, bind: str) ->
     Takes: `after`, c of the node before; `body`, the payload hash; `bind`, node 0's binding, else
     empty.
     """
-    if not _ACTOR.fullmatch(node.actor):
+    if node.actor not in _USUAL and not _ACTOR.fullmatch(node.actor):
         raise IntegrityError(
             f"node {node.seq} names an actor that a header cannot carry",
             hint="an actor is 1 to 256 printable ASCII characters, without quote and backslash",

@@ -18,6 +18,8 @@ class InterlockError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(hint)  # a program that guards its functions reads it in the traceback
 
 
 class InputError(InterlockError):

@@ -69,7 +69,7 @@ def plain(value: object) -> object:
     for name, default in _defaults(kind):
         item = getattr(value, name)
         # Most fields of most events hold the very default.
-        if item is default or (item == default and default is not dataclasses.MISSING):
+        if item is default or (default is not dataclasses.MISSING and item == default):
             continue
         record[name] = item if type(item) in _SCALARS else plain(item)
     return record

@@ -60,22 +60,23 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
 
 def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]:
     match event:
-        case ev.TaskGiven():
-            return _task_given(state, event)
-        case ev.BoundaryStood():
-            return _boundary_stood(state, event)
-        case ev.ActivityObserved() | ev.ActivityLost() | ev.LabelsKnown():
-            return _activity(state, event)
+        # First what comes most often: each case costs a look.
         case ev.RequestMade():
             return traffic.request_made(state, event)
-        case ev.MessageMade():
-            return traffic.message_made(state, event)
-        case ev.ActionsAnnounced():
-            return _actions_announced(state, event)
         case ev.ToolCalled():
             return traffic.tool_called(state, event)
         case ev.ResponseReceived() | ev.ToolReturned():
             return _returned(state, event)
+        case ev.ActivityObserved() | ev.ActivityLost() | ev.LabelsKnown():
+            return _activity(state, event)
+        case ev.MessageMade():
+            return traffic.message_made(state, event)
+        case ev.ActionsAnnounced():
+            return _actions_announced(state, event)
+        case ev.TaskGiven():
+            return _task_given(state, event)
+        case ev.BoundaryStood():
+            return _boundary_stood(state, event)
         case ev.TrafficRefused():
             return traffic.traffic_refused(state, event)
         case ev.CommandExited():

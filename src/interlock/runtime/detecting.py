@@ -76,10 +76,8 @@ def detector_of(policy: Policy) -> Callable[[FileRead, bytes], FileRead] | None:
         looked_for = policy.detected_at(read.place)
         if not looked_for:
             return read
-        if read.text is None:
-            found = scanner.found_in_file(path, looked_for)
-        else:
-            found = found_in(read.text, looked_for)
+        text = read.text
+        found = scanner.found_in_file(path, looked_for) if text is None else found_in(text, looked_for)
         return changed(read, detected=found) if found else read
 
     return detected

@@ -145,11 +145,12 @@ def new_run_id() -> str:
 
 
 def create(
-    run_id: str, lowers: tuple[tuple[str, str], ...], home_globs: tuple[str, ...] = ()
+    run_id: str, lowers: tuple[tuple[str, str], ...], home_globs: tuple[str, ...] = (), parent: str = ""
 ) -> tuple[str, tuple[StagedFolder, ...]]:
     """Make a run's folder with a stage for each (name, host folder).
 
-    Takes: `home_globs`, what counts of the root `home`, whose folder may hold the state folder: it is masked there.
+    Takes: `home_globs`, what counts of the root `home`, whose folder may hold the state folder: it is masked there;
+    `parent`, where the run lies, the folder of all runs where none is given.
     Raises: InputError if the state folder cannot be written, or lies inside a staged folder.
     """
     state = state_folder()
@@ -159,10 +160,11 @@ def create(
                 f"Interlock's state folder lies inside the staged folder `{lower}`",
                 hint="choose another place for it: INTERLOCK_STATE=DIR interlock run …",
             )
-    path = os.path.join(runs_folder(), run_id)
+    parent = parent or runs_folder()
+    path = os.path.join(parent, run_id)
     folders = []
     try:
-        os.makedirs(runs_folder(), mode=0o700, exist_ok=True)
+        os.makedirs(parent, mode=0o700, exist_ok=True)
         os.mkdir(path, 0o700)
         for name in ("keys", "stage", "scratch"):
             os.mkdir(os.path.join(path, name), 0o700)

@@ -112,6 +112,8 @@ class Performer:
         self.labels: ev.LabelsKnown | None = None
         self.on_question: Callable[[cmd.Ask], None] = _unheard
         self.on_scope_end: Callable[[cmd.EndScope], None] = _unheard
+        self.falls_with_agent = False
+        """Whether the agent falls where the monitor does: then what only reads needs no signature before it happens."""
         self._note = note
         self._questions: Questions | None = None
 
@@ -152,6 +154,10 @@ class Performer:
             self._questions.settle()
         for command in commands:
             try:
+                if type(command) is cmd.Append:
+                    # Most are, and nothing follows from one.
+                    self._append(command.node)
+                    continue
                 for answer in self._perform(command):
                     self.feed(answer)
             except LedgerLost:
@@ -206,7 +212,8 @@ class Performer:
                 self.resolution.asked = True
                 yield self._ask(command)
             case cmd.LetPass():
-                self._secure(durable=command.durable)
+                if command.durable or not self.falls_with_agent:
+                    self._secure(durable=command.durable)
                 if self.traffic is not None:
                     self.traffic.let_pass(command.effect_id, command.redaction)
             case cmd.TurnAway():
