@@ -1,6 +1,7 @@
 """A model as the agent, through AgentDojo's own loop: here the project's scripted model server answers."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,21 @@ pytest.importorskip("agentdojo", reason="AgentDojo is not installed: run scripts
 
 from tests.agents.model_server import ModelServer
 from tests.agents.script import Script
+from tests.fakes.far_model import FarModel, chat, says
+from tests.fakes.scripted_model import ScriptedModel
 
 from interlock.bench import dojo
 from interlock.bench.agents import Agent
 from interlock.bench.cases import Case, Origin
+from interlock.bench.chat_model import Reply
+from interlock.bench.configured_model import Configured, ask_client
 from interlock.bench.dojo_gate import plain
 from interlock.bench.dojo_model import Asking, run_model_case
 from interlock.bench.dojo_roles import Level
 from interlock.bench.dojo_suites import environment, suites
 from interlock.cli.bench import main
 from interlock.model.errors import InputError
+from interlock.oracle.models import ModelError
 
 TASK = "user_task_3"
 
@@ -93,6 +99,37 @@ def test_the_verb_runs_a_model_and_names_it_in_the_result(
     found = json.loads(capsys.readouterr().out)
     assert found["settings"]["model"] == "fake-model"
     assert [call["tool"] for call in found["cases"][0]["proposed"]] == ["get_iban"]
+
+
+def test_a_model_of_models_yaml_plays_through_the_same_loop(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = suites()["banking"].user_tasks[TASK]
+    calls = [{"tool": each["tool"], "arguments": json.dumps(each["arguments"])} for each in steps_of(task)]
+    last = {"tool": "final_answer", "arguments": task.GROUND_TRUTH_OUTPUT}
+    far = FarModel(*(says(chat(json.dumps(each))) for each in (*calls, last)))
+    models = tmp_path / "models.yaml"
+    name = f"ours-{os.getpid()}"
+    models.write_text(f"models: {{{name}: {{provider: openai, base_url: '{far.url}', model: gpt-x}}}}\n")
+    monkeypatch.setenv("INTERLOCK_MODELS", str(models))
+    words = ["agentdojo", "--suite", "banking", "--only", f"banking/{TASK}/benign", "--agent", "model"]
+    assert main([*words, "--model", name, "--json"]) == 0
+    far.close()
+    found = json.loads(capsys.readouterr().out)
+    assert [call["tool"] for call in found["cases"][0]["proposed"]] == [each["tool"] for each in calls]
+    assert found["totals"]["overall"]["benign_utility"] == 1.0
+    told: Any = far.requests[-1].document["messages"]
+    assert "final_answer" in told[0]["content"]
+    assert told[-1]["content"].startswith("What the call gave back:")
+
+
+def test_an_answer_that_is_none_ends_the_run_and_a_model_that_is_away_is_told() -> None:
+    silent = ScriptedModel([ModelError("garbage", "no JSON")])
+    assert ask_client(silent, [{"role": "user", "content": "hello"}], []) == Reply(text="", calls=())
+    with pytest.raises(ModelError, match="ran out"):
+        ask_client(ScriptedModel([]), [{"role": "user", "content": "hello"}], [])
+    with pytest.raises(InputError, match="needs a name"):
+        Configured(model="").checked()
 
 
 def test_a_model_that_cannot_be_asked_is_told_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from interlock.model.errors import InputError
 from interlock.model.records import dataclass
 from interlock.model.tools import ToolCall
 from interlock.model.verdicts import CheckOutcome, Guard
+from interlock.monitor.state import Decided
 from interlock.policy.loading import load_policy
 from interlock.policy.tools.roles import DIRECTORY, OWN
 
@@ -93,15 +94,29 @@ def role_text(suite: str) -> str:
 def replay(work: Work) -> tuple[RunSeen, ...]:
     """Put each run of a part through the fold."""
     return tuple(
-        _replay_one(run, attack, work.roles[run.suite])
+        replay_run(run, attack, work.roles[run.suite])
         for run, attack in zip(work.runs, work.attacks, strict=True)
     )
 
 
-def _replay_one(run: RecordedRun, attack: frozenset[int], roles: str) -> RunSeen:
+def replay_run(
+    run: RecordedRun,
+    attack: frozenset[int],
+    roles: str,
+    asked: Callable[[Folding, Decided, bool], bool] | None = None,
+) -> RunSeen:
+    """Put a run through the fold.
+
+    Takes: `attack`, the indices of the attacker's calls; `asked`, an oracle in place of somebody who knows: it is given
+    the fold, what was deferred, and whether it is the user's own.
+    """
     serves = False
     records = _of_records(roles)
-    fold = Folding(roles, run.task, oracle=lambda _item: not serves)
+
+    def answer(item: Decided) -> bool:
+        return not serves if asked is None else asked(fold, item, not serves)
+
+    fold = Folding(roles, run.task, oracle=answer)
     seen: list[CallSeen] = []
     for index, call in enumerate(run.calls):
         serves = index in attack
@@ -168,6 +183,19 @@ def replayed(
     Takes: `changed`, which makes another role file of each.
     Raises: InputError.
     """
+    works = works_of(runs, catalogue, roles=roles, suites=suites, changed=changed)
+    return tuple(one for part in spread(replay, works, jobs=jobs, told=told) for one in part)
+
+
+def works_of(
+    runs: Path,
+    catalogue: Path,
+    *,
+    roles: Path | None = None,
+    suites: Sequence[str] = (),
+    changed: Callable[[str], str] = str,
+) -> list[Work]:
+    """Read recorded runs, in parts. Takes: as `replayed`. Raises: InputError."""
     found = tuple(run for run in read_runs(runs) if not suites or run.suite in suites)
     if not found:
         raise InputError("no recorded run is of these suites", hint="leave --suite out for all")
@@ -184,8 +212,7 @@ def replayed(
         effects[suite] -= _declared(text)[1]
     attacks = {run.id: judges[run.suite].attack_calls(run, effects[run.suite]) for run in found}
     parts = [found[start : start + 20] for start in range(0, len(found), 20)]
-    works = [Work(runs=part, attacks=tuple(attacks[run.id] for run in part), roles=texts) for part in parts]
-    return tuple(one for part in spread(replay, works, jobs=jobs, told=told) for one in part)
+    return [Work(runs=part, attacks=tuple(attacks[run.id] for run in part), roles=texts) for part in parts]
 
 
 def made_with(seen: Iterable[RunSeen], roles: Path | None) -> dict[str, object]:

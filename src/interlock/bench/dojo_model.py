@@ -14,21 +14,22 @@ from interlock.bench import dojo
 from interlock.bench.agents import Agent, Json, squeezed
 from interlock.bench.cases import Case, CaseResult, Origin
 from interlock.bench.chat_model import Asking, ask
+from interlock.bench.configured_model import Configured, ask_configured
 from interlock.bench.dojo_gate import Answers, Gate, blocks, plain
 from interlock.bench.dojo_roles import Level, at_level, is_effect, role_text, steering
 from interlock.bench.dojo_suites import environment, quiet, suites
 from interlock.bench.recipients import form
 from interlock.model.errors import IntegrityError
 
-__all__ = ["Asking", "ModelPlayer", "model_work", "run_model_case"]
+__all__ = ["Asking", "Configured", "ModelPlayer", "model_work", "run_model_case"]
 
 
-def model_work(settings: dojo.Settings, asking: Asking) -> Callable[[Case], CaseResult]:
+def model_work(settings: dojo.Settings, asking: Asking | Configured) -> Callable[[Case], CaseResult]:
     """Return what runs a case with a model. Raises: InputError where the model cannot be asked."""
     return partial(run_model_case, settings=settings, asking=asking.checked())
 
 
-def run_model_case(case: Case, settings: dojo.Settings, asking: Asking) -> CaseResult:
+def run_model_case(case: Case, settings: dojo.Settings, asking: Asking | Configured) -> CaseResult:
     """Run a case with a model as the agent. Raises: InputError."""
     suite = suites()[case.suite]
     user = suite.user_tasks[case.user]
@@ -72,7 +73,7 @@ class ModelPlayer:
         roles: str,
         declared: str,
         answers: Answers,
-        asking: Asking,
+        asking: Asking | Configured,
     ) -> None:
         self.reached = False
         self.obeyed = False
@@ -170,7 +171,7 @@ class _Model:
 
     name = "model"
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: Asking | Configured) -> None:
         self._asking = asking
 
     def query(
@@ -179,11 +180,10 @@ class _Model:
         from agentdojo.agent_pipeline.llms.google_llm import EMPTY_FUNCTION_NAME
         from agentdojo.functions_runtime import FunctionCall
 
-        reply = ask(
-            self._asking,
-            [_wire(each) for each in messages],
-            [_tool(each) for each in runtime.functions.values()],
-        )
+        said = [_wire(each) for each in messages]
+        tools = [_tool(each) for each in runtime.functions.values()]
+        known = self._asking
+        reply = ask(known, said, tools) if isinstance(known, Asking) else ask_configured(known, said, tools)
         # A call whose arguments cannot be read is none of the tool's: the loop answers it with an error.
         calls = [
             FunctionCall(
@@ -193,8 +193,8 @@ class _Model:
             )
             for each in reply.calls
         ]
-        said = {"role": "assistant", "content": blocks(reply.text), "tool_calls": calls or None}
-        return query, runtime, env, [*messages, said], extra_args or {}
+        answer = {"role": "assistant", "content": blocks(reply.text), "tool_calls": calls or None}
+        return query, runtime, env, [*messages, answer], extra_args or {}
 
 
 def _calls(task: Any, env: Any) -> list[tuple[str, dict[str, Json]]]:

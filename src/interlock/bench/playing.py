@@ -87,9 +87,7 @@ class Player:
             raise IntegrityError(
                 f"`{self._tasks.case.id}` was asked again", hint="report this with the suite's version"
             )
-        self._gate = Gate(
-            self._tasks.case.id, self._roles, query, answers=self._answers, runtime=runtime, env=env
-        )
+        self._gate = self._made_gate(query, runtime, env)
         whole = self._play_user(env)
         if self.reached and self._tasks.case.timing == Timing.END:
             if self._agent is Agent.HIJACK:
@@ -105,6 +103,9 @@ class Player:
         if self.trace in self._known:
             raise AlreadyJudged(*self._known[self.trace])
         return query, runtime, env, self.gate.messages, extra_args or {}
+
+    def _made_gate(self, query: str, runtime: Any, env: Any) -> Gate:
+        return Gate(self._tasks.case.id, self._roles, query, answers=self._answers, runtime=runtime, env=env)
 
     def _play_user(self, env: Any) -> bool:
         """Make the user's calls. Returns: whether every read of them was answered, so that the answer is known."""

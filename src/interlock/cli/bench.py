@@ -9,6 +9,8 @@ BENCHES = {
     "agentdojo": "AgentDojo's tasks and attacks, with an agent that is played without a model",
     "agentdyn": "recorded runs of real models on AgentDyn, replayed through the monitor",
     "leaks": "encoded secrets in requests: how many are held; false alarms on ordinary texts",
+    "ablation": "simulated oracles: a visor without one of its checks, corrections, panels",
+    "cost": "calls and tokens of a seeing oracle beside the agent's",
     "results": "the page of results and its plots, from result files",
     "compare": "what changed between two results",
 }

@@ -87,9 +87,11 @@ def _measured(
         return sweeping.document(head, points, given.sweep)
     work = None
     if given.agent == "model":
-        from interlock.bench.dojo_model import Asking, model_work
+        from interlock.bench.dojo_model import Asking, Configured, model_work
 
-        asking = Asking(url=given.model_url, model=given.model, key_variable=given.model_key)
+        asking: Asking | Configured = Configured(model=given.model)
+        if given.model_url or given.model_key:
+            asking = Asking(url=given.model_url, model=given.model, key_variable=given.model_key)
         work = model_work(settings, asking)
         cases = [replace(case, timing="") for case in cases]
         head["settings"] |= {"timing": "", "model": asking.model}
@@ -131,8 +133,12 @@ def _form() -> argparse.ArgumentParser:
     form.add_argument(
         "--sweep", type=int, metavar="SEED", help="what an oracle that errs makes of it, by its two rates"
     )
-    form.add_argument("--model-url", default="", metavar="URL", help="of --agent model: up to `/v1`")
-    form.add_argument("--model", default="", metavar="NAME", help="of --agent model: which one")
+    form.add_argument(
+        "--model-url", default="", metavar="URL", help="of --agent model: a server, up to `/v1`"
+    )
+    form.add_argument(
+        "--model", default="", metavar="NAME", help="of --agent model: one of models.yaml, or the server's"
+    )
     form.add_argument("--model-key", default="", metavar="VARIABLE", help="the variable that holds its key")
     form.add_argument("--only", metavar="CASE", help="one case, as --list names it")
     form.add_argument("--list", action="store_true", help="name the cases and stop")

@@ -11,7 +11,7 @@ def main(words: list[str]) -> int:
     """Run the verb; see `interlock bench results --help`."""
     form = parser(
         "bench results",
-        "Write worst-case.md with its plots, and leaks.md, from the result files of a folder.",
+        "Write worst-case.md and its plots, leaks.md, oracles.md and oracle-cost.md from the result files of a folder.",
         "interlock bench results benchmarks/results --to docs/results",
         "0; 1 with --check, where the page is another one; 2 a result file is missing.",
     )
@@ -21,11 +21,18 @@ def main(words: list[str]) -> int:
         "--check", action="store_true", help="write nothing: say whether the page is up to date"
     )
     given = form.parse_args(words)
+    from interlock.bench.ablation_page import ablation_page
     from interlock.bench.leaks_page import leaks_page
+    from interlock.bench.oracle_cost_page import cost_page
     from interlock.bench.worst_case import pages
     from interlock.model.errors import InputError
 
-    found = {**pages(given.folder), **leaks_page(given.folder)}
+    found = {
+        **pages(given.folder),
+        **leaks_page(given.folder),
+        **ablation_page(given.folder),
+        **cost_page(given.folder),
+    }
     if given.check:
         old = [name for name, text in found.items() if _read(given.to / name) != text]
         print("\n".join(f"{given.to / name} is not up to date" for name in old) or "up to date")

@@ -18,7 +18,7 @@ interlock models check judge
     models:
       judge: {provider: openai, model: NAME, key: {env: JUDGE_KEY}}
       local: {provider: embedded, file: /models/small.gguf}
-    budget: {calls: 20, tokens: 200000, seconds: 300, money: 1.0}"""
+    budget: {calls: 20, tokens: 200000, seconds: 300}"""
 
 
 def main(words: list[str]) -> int:
