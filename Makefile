@@ -65,7 +65,7 @@ soak: setup ## run the slow tests, with new examples each time
 fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs and answers of models for what spec and code see differently
 	@$(BIN)/python -m tests.vectors.flip_fuzz --flips $(FLIPS)
 	@$(BIN)/python -m tests.differential.many --trajectories $(TRAJECTORIES)
-	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential/test_sensitivity.py -rs
+	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential/test_sensitivity.py tests/differential/test_sensitive_leaves.py -rs
 	@INTERLOCK_EXAMPLES=400 $(BIN)/pytest -n $(WORKERS) tests/property -rs
 	@INTERLOCK_ANSWERS=$(TRAJECTORIES) $(BIN)/pytest tests/property/test_oracle_seeing_law.py -k fuzzed -rs
 

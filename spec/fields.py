@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
+from spec.sensitivity import fold
 
 MOST_LEAVES = 20_000
 MOST_CHARACTERS = 1 << 20
@@ -53,9 +54,13 @@ def all_leaves(path: str, text: str) -> list[tuple[list[str], str]] | None:
 
 def lies_in(declared: str, keys: list[str]) -> bool:
     """Whether a leaf lies in a declared field, or below it, read widely: `sensitive` with `fields`."""
-    pattern = [part for part in declared.lower().replace("[]", "").split(".") if part]
-    plain = [key.lower().replace("[]", "") for key in keys]
+    pattern = [part for part in looks(declared).split(".") if part]
+    plain = [looks(key) for key in keys]
     return begins(pattern, [key for key in plain if key])
+
+
+def looks(key: str) -> str:
+    return fold(key).replace("[]", "").strip()
 
 
 def begins(pattern: list[str], keys: list[str]) -> bool:

@@ -3,6 +3,7 @@
 A read is {"place", "text", "detected"}, an entry of `sensitive` {"root", "glob", "level"}, and "content" or "fields".
 """
 
+import re
 from typing import Any
 
 from spec import fields
@@ -39,7 +40,7 @@ def sensitive_leaves(
     above = [(level, names) for level, names in declared if level > whole]
     if not above:
         return []
-    leaves = None if read["text"] is None else fields.all_leaves(read["place"]["path"], read["text"])
+    leaves = None if read["text"] is None else clear_leaves(read["place"]["path"], read["text"])
     if leaves is None:
         return None
     found = []
@@ -48,3 +49,15 @@ def sensitive_leaves(
         if level:
             found.append((level, keys[-1] if keys else "", text))
     return found
+
+
+def clear_leaves(path: str, text: str) -> list[tuple[list[str], str]] | None:
+    """All leaves; None also of a table whose first row may be data, or parted by something else than commas."""
+    text = text.removeprefix("\ufeff")
+    heading = text.split("\n")[0]
+    if path.lower().endswith(".csv"):
+        if any(mark in heading for mark in ";\t|@") or re.search("[0-9]{5}", heading):
+            return None
+        if not all(any(char.isalpha() for char in cell) for cell in heading.split(",")):
+            return None
+    return fields.all_leaves(path, text)

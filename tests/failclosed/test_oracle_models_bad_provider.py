@@ -186,11 +186,14 @@ STREAM = b'data: {"choices":[{"delta":{"content":"{\\"decision\\""}}]}\n\ndata: 
         answers(200, b"[" * 100_000),
         answers(200, b"<html>sign in</html>", "content-type: text/html"),
         answers(200, b"\x1f\x8b\x08\x00", "content-encoding: gzip"),
+        answers(200, json.dumps(chat(YES)).encode(), "content-encoding: br"),
         says([chat(YES)]),
         says({**chat(YES), "choices": []}),
         says({**chat(YES), "choices": chat(YES)["choices"] * 2}),  # type: ignore[operator]
         says({**chat(YES), "choices": [{"message": {"content": None}, "finish_reason": "stop"}]}),
         says(chat(YES, finish="length")),
+        says(chat(YES, finish="content_filter")),
+        says(chat(YES, usage={"prompt_tokens": 1 << 52, "completion_tokens": 1})),
         says(chat(YES, usage={"prompt_tokens": -1, "completion_tokens": 1})),
         says(chat(YES, usage={"prompt_tokens": True, "completion_tokens": 1})),
         says(chat("release")),
@@ -284,6 +287,13 @@ def test_what_a_provider_says_is_one_bounded_line_without_the_key(stand: Stand, 
     assert "[key]" in error.hint
     assert error.hint.isprintable()
     assert said not in error.message
+
+
+def test_what_a_provider_says_cannot_move_the_cursor(stand: Stand) -> None:
+    error = failure(stand(answers(418, b"\x1b[2Jall\r\nis \xe2\x80\xaewell" + b"." * 5000))[0])
+    assert error.hint.isprintable()
+    assert "all is" in error.hint
+    assert len(error.hint) < 300
 
 
 @pytest.mark.parametrize("said", ["context_length_exceeded", "prompt is too long: 9 tokens > 8 maximum"])

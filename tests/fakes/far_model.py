@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from threading import Event, Thread
 
 from interlock.model.records import dataclass
@@ -35,7 +36,8 @@ class FarModel:
         self._server = socket.create_server(("127.0.0.1", 0))
         self.requests: list[Sent] = []
         self.over = Event()
-        Thread(target=self._serve, daemon=True).start()
+        self._thread = Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -43,7 +45,11 @@ class FarModel:
 
     def close(self) -> None:
         self.over.set()
+        # A thread that waits for a connection would hold the door open.
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        self._thread.join()
 
     def _serve(self) -> None:
         served = 0

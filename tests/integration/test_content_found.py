@@ -1,5 +1,7 @@
 """A key in a file that no policy names does not leave, where the policy looks for keys."""
 
+import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -60,5 +62,22 @@ def test_a_key_in_a_file_that_is_no_text_to_be_had_whole_lets_nothing_leave(worl
         send = "curl -s -o /dev/null -w '%{http_code} ' -d 'good morning' https://api.test/a\n"
         done = standing.sh(f"{send}head -c 10 notes/deploy.log > /dev/null\n{send}", HOSTS, sensitive=LOOKS)
         assert done.stdout.decode().split() == ["200", "403"], done.stderr.decode()
+    finally:
+        standing.close()
+
+
+@pytest.mark.slow
+def test_a_gigabyte_that_is_read_holds_what_is_looked_for_and_holds_nothing_up(world: World) -> None:
+    interpreter = interpreter_for(0)
+    assert interpreter
+    standing = Standing(world, 0, interpreter)
+    try:
+        standing.put("notes/a.log", "a line of some log\n")
+        os.truncate(f"{standing.project}/notes/a.log", 1 << 30)
+        send = "curl -s -o /dev/null -w '%{http_code} ' -d 'good morning' https://api.test/a\n"
+        began = time.monotonic()
+        done = standing.sh(f"head -c 10 notes/a.log > /dev/null\n{send}", HOSTS, sensitive=LOOKS)
+        assert done.stdout.decode().split() == ["403"], done.stderr.decode()
+        assert time.monotonic() - began < 30
     finally:
         standing.close()

@@ -39,7 +39,7 @@ def model(answering: Callable[[dict[str, Any]], str]) -> Service:
 def shown(body: bytes) -> dict[str, Section]:
     """Return the sections of a prompt, by name."""
     system, user = (message["content"] for message in json.loads(body)["messages"])
-    found = re.search(r"KEY is ([0-9a-f]{16})\.", system)
+    found = re.search(r"\[BEGIN name ([0-9a-f]+)\]", system)
     assert found is not None
     return {one.name: one for one in sections(user, found[1])[0]}
 

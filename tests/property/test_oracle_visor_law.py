@@ -161,7 +161,7 @@ def contexts(draw: st.DrawFn) -> Context:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(contexts())
 def test_other_words_of_the_same_shape_give_the_same_prompt(context: Context) -> None:
     changed = replace(
@@ -277,7 +277,7 @@ def test_no_bytes_of_an_adversarial_text_reach_the_prompt(part: int) -> None:
 def test_nor_do_they_through_the_real_monitor() -> None:
     """The whole way: a file, an answer, arguments, an undeclared tool and a request, folded and told."""
     plain_prompt = grams(TASK) | grams(_folded("\u2603 " * 12))
-    for text in [*KNOWS_US, *TEXTS[::6]]:
+    for text in [*KNOWS_US, *TEXTS[::10]]:
         clean = text.encode("utf-8", "replace").decode()
         leaked = grams(clean) & grams(_folded(clean)) - plain_prompt - ours()
         assert not leaked, (text[:60], sorted(leaked)[:3])
@@ -419,7 +419,7 @@ def search(random: Random, number: int) -> tuple[int, int]:
 def test_no_output_releases_what_the_model_did_not_release() -> None:
     good = audits(audit("e1"), audit("e2"))
     assert released(good) == given_by(good) == {"e1", "e2"}
-    assert min(search(Random(7), 3_000)) > 300
+    assert min(search(Random(7), 2_000)) > 200
     for text in islice(answers(Random(8)), 200):
         assert released(text) <= given_by(text), text
 

@@ -35,7 +35,7 @@ def test_models_are_listed_with_their_identity_and_whether_the_key_is_there(
     weights.write_bytes(b"GGUF....")
     path = written(
         tmp_path,
-        "models:\n  judge: {provider: openai, model: gpt-x, key: {env: JUDGE_KEY}}\n"
+        "models:\n  judge: {provider: openai, model: gpt-x, key: {env: JUDGE_KEY}, price: {in: 1}}\n"
         f"  gone: {{provider: embedded, file: {tmp_path}/gone.gguf}}\nbudget: {{money: 0.5}}\n",
     )
     assert main(["models", "--models", path]) == 0

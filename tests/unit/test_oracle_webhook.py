@@ -109,9 +109,9 @@ def replaced(hook: Webhook, expires_s: float) -> Webhook:
         (releasing("e1", answers=["e1"]), "holds what is no answer"),
         (releasing("e1", answers=[{"effect": "e1"}]), "holds what is no answer"),
         (releasing("e1", answers=[{"effect": "e9", "decision": "release"}]), "not asked about"),
-        (releasing("e1", answers=[{"effect": "e1", "decision": "yes"}]), "neither release"),
+        (releasing("e1", answers=[{"effect": "e1", "decision": "yes"}]), "is none of"),
         (releasing("e1", answers=[{"effect": "e1", "decision": "release", "x": 1}]), "no answer"),
-        (releasing("e1", answers=[{"effect": "e1", "decision": "release", "reason": 1}]), "neither release"),
+        (releasing("e1", answers=[{"effect": "e1", "decision": "release", "reason": 1}]), "is none of"),
         (releasing("e1", by=7), "wrong type"),
     ],
 )
@@ -141,6 +141,14 @@ def test_a_conflict_is_released_as_its_merge() -> None:
     with Desk(OWN.public, lambda _question: {"answers": [{"effect": "e1", "decision": "merge"}]}) as desk:
         (answer,) = ask(webhook(desk), question).answers
     assert (answer.decision, answer.merge) == (Decision.RELEASE, True)
+
+
+def test_a_request_is_released_without_what_is_sensitive() -> None:
+    said = {"answers": [{"effect": "e1", "decision": "redact"}, {"effect": "e2", "decision": "redact"}]}
+    with Desk(OWN.public, lambda _question: said) as desk:
+        assert released(ask(webhook(desk), ASKED)) == []  # neither is a request
+        answers = ask(webhook(desk), replace(ASKED, redacted=lambda _effect: "[-cut-]")).answers
+    assert [(one.decision, one.redact) for one in answers] == [(Decision.RELEASE, True)] * 2
 
 
 def test_only_the_desks_own_key_answers() -> None:

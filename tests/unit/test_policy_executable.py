@@ -75,6 +75,8 @@ def kinds(made: FileChange) -> set[str]:
         ("CLAUDE.md", "agent-memory"),
         ("pkg/AGENTS.md", "agent-memory"),
         (".github/copilot-instructions.md", "agent-memory"),
+        (".config/interlock/policy.yaml", "own-settings"),
+        ("dotfiles/.config/interlock/models.yaml", "own-settings"),
         (".claude/settings.json", "agent-settings"),
         (".claude/anything/new", "agent-settings"),
         (".codex/config.toml", "agent-settings"),

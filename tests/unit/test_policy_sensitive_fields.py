@@ -9,6 +9,8 @@ from interlock.model.errors import PolicyError
 from interlock.model.events import FileRead, LabelsKnown, PlaceLabel
 from interlock.model.labels import Confidentiality
 from interlock.model.places import Place
+from interlock.model.requests import Outcome
+from interlock.model.tools import ToolCall, ToolResult
 from interlock.policy import Knowledge
 from interlock.policy.sensitive_fields import combined, covers, fields_holding, keys_of, pattern_of
 from interlock.policy.structured import read_leaves
@@ -71,6 +73,13 @@ def test_a_leaf_that_two_entries_name_has_the_higher_level_and_another_file_none
     assert other.label.confidentiality is PUBLIC
 
 
+@pytest.mark.parametrize("path", FILES)
+def test_a_byte_order_mark_hides_no_field(path: str) -> None:
+    known = after(loaded(entry(path, "people.bank, bank, iban")), read(path, "\ufeff" + FILES[path]))
+    assert known.level_in(f"pay {IBAN}") is SECRET
+    assert known.level_in(f"name={NAME}") is PUBLIC
+
+
 def test_a_file_without_the_field_is_not_sensitive() -> None:
     known = after(loaded(entry("*.json", "iban")), read("people.json", json.dumps({"name": NAME})))
     assert known.label.confidentiality is PUBLIC
@@ -83,6 +92,12 @@ BROKEN = {
     "anchors": ("a.yaml", f"x: &a {NAME}\niban: *a\n"),
     "a row too long": ("a.csv", f"name,iban\n{NAME},b,c\n"),
     "toml": ("a.toml", f"name = {NAME}\n"),
+    "semicolons": ("a.csv", f"name;iban\n{NAME};x\n"),
+    "tabs": ("a.csv", f"name\tiban\n{NAME}\tx\n"),
+    "no heading": ("a.csv", f"{NAME},DE89370400440532013000\n"),
+    "no heading, numbers": ("a.csv", f"{NAME},12\n"),
+    "comments": ("a.json", f'{{"iban": 1, "name": "{NAME}"}} // x'),
+    "UTF-16 read as UTF-8": ("a.json", json.dumps({"name": NAME}).encode("utf-16-le").decode()),
     "another kind": ("a.txt", f"name: {NAME}"),
     "too long": ("a.yaml", f"name: {NAME}\npad: {'x' * 262_144}\n"),
     "too many leaves": ("a.json", json.dumps([NAME, *range(20_000)])),
@@ -137,6 +152,10 @@ def test_a_file_whose_text_is_not_known_counts_as_present_everywhere(seen: FileR
         ({"0": {"iban": "v"}}, "iban", False),
         ({"0": {"iban": "v"}}, "0.iban", True),
         ({"a/b~c": "v"}, "a/b~c", True),
+        ({" IBAN ": "v"}, "iban", True),
+        ({"ib\u200ban": "v"}, "iban", True),
+        ({"\uff29ban": "v"}, "iban", True),
+        ({"ib\u0430n": "v"}, "iban", True),
     ],
 )
 def test_a_field_is_read_widely(tree: object, field: str, named: bool) -> None:
@@ -232,3 +251,42 @@ def test_which_fields_hold_it_is_said_only_where_that_is_sure(
 ) -> None:
     known = after(loaded(entry("people.json", "iban")), read("people.json", json.dumps({"iban": IBAN})))
     assert fields_holding(path, json.dumps(text), known.level_in) == fields
+
+
+TOOLS = """version: 1
+preset: none
+trusted: [{task: true}]
+tools:
+  people: {effect: read, output: {trust: own, level: internal, levels: {"[].iban": critical, "*.notes": secret}}}
+"""
+
+
+def answered(text: str, *, structured: bool, outcome: Outcome = Outcome.DONE) -> Knowledge:
+    policy = room.load_policy(TOOLS, filename="p.yaml")
+    known = Knowledge.started(policy, "work", 0)
+    call = ToolCall(call="c", tool="people", arguments="{}")
+    effect = room.characterise_call(policy, known, call, "e1")
+    result = ToolResult(outcome=outcome, text=text, structured=structured, size_bytes=len(text))
+    return known.with_tool_result(policy, effect, result, 1)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED])
+def test_a_field_of_a_tools_answer_has_its_level(outcome: Outcome) -> None:
+    known = answered(json.dumps([{"name": NAME, "iban": IBAN}]), structured=True, outcome=outcome)
+    assert known.label.confidentiality is CRITICAL
+    assert (known.level_in(IBAN), known.level_in(NAME), known.level_in("x")) == (CRITICAL, INTERNAL, PUBLIC)
+    without = answered(json.dumps([{"name": NAME}]), structured=True, outcome=outcome)
+    assert without.label.confidentiality is INTERNAL
+
+
+def test_a_tools_answer_that_is_no_structure_has_the_highest_level_whole() -> None:
+    known = answered(f"the name is {NAME}", structured=False)
+    assert known.label.confidentiality is CRITICAL
+    assert known.level_in(NAME) is CRITICAL
+
+
+@pytest.mark.parametrize("levels", ["{}", "[a]", "{a: high}", "{a: 1}"])
+def test_a_mistake_in_a_tools_levels_is_told(levels: str) -> None:
+    with pytest.raises(PolicyError) as told:
+        room.load_policy(TOOLS.replace('{"[].iban": critical, "*.notes": secret}', levels), filename="p.yaml")
+    assert told.value.hint

@@ -1,5 +1,6 @@
 """Step 3 of verification: a call of a model is bound to who answered, or the bundle is not believed."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.vectors.cases_models import asked
 from tests.vectors.edits import honest
 from tests.vectors.forge import tar
 
+from interlock.monitor.writing import oracle_actor
 from interlock.verify import Report, verify_path
 
 
@@ -51,3 +53,13 @@ def test_a_call_as_it_was_passes_the_step(tmp_path: Path) -> None:
 def test_a_call_of_another_form_is_tampered(tmp_path: Path, fields: dict[str, object]) -> None:
     report = judged(tmp_path, **fields)
     assert (report.verdict, report.reason, report.node) == ("tampered", "inference", 7), report.detail
+
+
+@pytest.mark.parametrize(
+    "name", ["human", "answers:é.yaml", 'a"b\\c', "all(" + "seeing:a, " * 60 + ")", "\n"]
+)
+def test_an_oracle_of_any_name_is_an_actor_that_a_header_can_carry(name: str) -> None:
+    actor = oracle_actor(name)
+    assert re.fullmatch(r"[ !#-\[\]-~]{1,256}", actor)
+    assert actor.startswith("oracle:")
+    assert actor == "oracle:human" or name != "human"

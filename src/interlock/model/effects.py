@@ -61,7 +61,6 @@ class Hazard(Enum):
     SOCKET = "socket"
     OUTWARD_LINK = "outward-link"
     """A symbolic link that leaves the root it lies in."""
-    OUTWARD_HARD_LINK = "outward-hard-link"
     FILE_CAPABILITY = "file-capability"
 
 

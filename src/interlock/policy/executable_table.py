@@ -346,6 +346,11 @@ TABLE: tuple[Entry, ...] = (
         vendored=False,
     ),
     Entry(
+        kind="own-settings",
+        reason="Interlock takes the policy, the profiles and the models of later runs from it",
+        globs=(".config/interlock/**",),
+    ),
+    Entry(
         kind="agent-settings",
         reason="an agent takes hooks, commands, permissions or servers from it",
         globs=(

@@ -36,8 +36,7 @@ class Operator:
         if self.tools is None or effect.channel is not Channel.TOOL or effect.tool is None:
             return ""
         name = effect.tool.name
-        bare = tuple(glob for glob in self.tools if "/" not in glob)
-        if _covers(self.tools, name) or _covers(bare, effect.tool.tool):
+        if _covers(self.tools, name) or _covers(self.tools, effect.tool.tool):
             return ""
         return f"the operator gave this agent no tool `{name}`"
 

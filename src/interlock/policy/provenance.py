@@ -19,6 +19,7 @@ from interlock.policy.sensitivity import NOTHING, Known
 from interlock.policy.sources import FILE, MAX_SOURCE_LENGTH, NET, TASK, Source, Sources
 
 if TYPE_CHECKING:
+    from interlock.policy.sensitive_fields import Part
     from interlock.policy.tools.knowing import Returned
 
 MAX_INBOUND_LENGTH = 256_000_000
@@ -219,6 +220,15 @@ class Knowledge:
     def with_grant_change(self, event: GrantChanged) -> "Knowledge":
         """Return what is known after the principal changed a grant. Raises: GrantError."""
         return changed(self, grants=with_change(self.grants, event))
+
+    def with_part(self, part: "Part") -> "Knowledge":
+        """Return what is known with what came in of one level."""
+        if not part.leaves:
+            return self._with_sensitive(part.level, part.text)
+        more = self.sensitive.with_leaves(part.level, part.leaves)
+        if more is None:
+            return changed(self, unlisted_level=max(self.unlisted_level, part.level))
+        return self if more is self.sensitive else changed(self, sensitive=more)
 
     def _with_sensitive(self, level: Confidentiality, text: str | None) -> "Knowledge":
         more = None if text is None else self.sensitive.with_text(level, text)

@@ -4,12 +4,14 @@ Read widely, as all that narrows: whatever the case, with all that lies below, `
 What cannot be read as a structure counts whole.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
 from interlock.model.events import FileRead
 from interlock.model.labels import Confidentiality
 from interlock.model.records import dataclass
+from interlock.policy.sensitivity.folding import fold
 from interlock.policy.structured import read_leaves
 from interlock.policy.tools.leaves import Leaf
 
@@ -20,6 +22,9 @@ Declared = tuple[Held, ...]
 MOST_FIELDS = 64
 """Of a file with more of them it is not told which ones hold something."""
 _COMMENTED = (".yaml", ".yml", ".toml")
+_BOM = "\ufeff"
+_NO_NAME = re.compile(r"[;\t|@]|\d{5}")
+"""What the first row of a table holds where something else than commas parts it, or where it is data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +41,21 @@ class Part:
 
 def parts_of(read: FileRead, whole: Confidentiality, declared: Declared) -> tuple[Part, ...]:
     """Return what of a read is sensitive, at most one part a level. Takes: `whole`, the level of all of it."""
+    return parts_in(read.place.path, read.text, whole, declared)
+
+
+def parts_in(path: str, text: str | None, whole: Confidentiality, declared: Declared) -> tuple[Part, ...]:
+    """Return what of a text is sensitive, at most one part a level. Takes: `path`, whose ending says its structure."""
     above = tuple([one for one in declared if one[0] > whole])
     if above:
-        return _parts(read.place.path, read.text, whole, above)
-    return (Part(level=whole, text=read.text),) if whole > Confidentiality.PUBLIC else ()
+        return _parts(path, text, whole, above)
+    return (Part(level=whole, text=text),) if whole > Confidentiality.PUBLIC else ()
 
 
 @lru_cache(maxsize=16)
 def _parts(path: str, text: str | None, whole: Confidentiality, above: Declared) -> tuple[Part, ...]:
     # One read is asked about several times: for its label, its marks, and the places that it stands for.
-    leaves = None if text is None else read_leaves(path, text)
+    leaves = None if text is None else _leaves(path, text)
     if leaves is None:
         return (Part(level=max(level for level, _ in above), text=text),)
     found: dict[Confidentiality, list[tuple[str, str]]] = {}
@@ -64,8 +74,18 @@ def _parts(path: str, text: str | None, whole: Confidentiality, above: Declared)
     return tuple(parts)
 
 
+def _leaves(path: str, text: str) -> tuple[Leaf, ...] | None:
+    """Return all leaves, None where it is not sure what a reader makes of the file."""
+    text = text.removeprefix(_BOM)
+    if path.lower().endswith(".csv"):
+        heading = text.partition("\n")[0]
+        if _NO_NAME.search(heading) or not all(any(map(str.isalpha, cell)) for cell in heading.split(",")):
+            return None
+    return read_leaves(path, text)
+
+
 def keys_of(leaf: Leaf) -> tuple[str, ...]:
-    """Return the keys that lead to a leaf, as they are compared: in small letters, without brackets and indices.
+    """Return the keys that lead to a leaf, as they are compared: as they look, without brackets and indices.
 
     Holds: a key of which nothing is left is left out, so that it hides nothing.
     """
@@ -87,7 +107,7 @@ def pattern_of(field: str) -> tuple[str, ...]:
 
 
 def _plain(key: str) -> str:
-    return key.replace("[]", "").lower()
+    return fold(key).replace("[]", "").strip()
 
 
 def covers(pattern: tuple[str, ...], keys: tuple[str, ...]) -> bool:
@@ -119,7 +139,7 @@ def fields_holding(path: str, text: str, level_in: Callable[[str], Confidentiali
 
     Takes: `level_in`, which says what level a text holds.
     """
-    leaves = read_leaves(path, text)
+    leaves = _leaves(path, text)
     if not leaves or ("#" in text and path.lower().endswith(_COMMENTED)):
         return ()
     groups: dict[tuple[str, ...], list[str]] = {}

@@ -3,21 +3,19 @@
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
-from interlock.model.dependencies import PathMap
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
 from interlock.model.errors import IntegrityError
 from interlock.model.places import path_text
 from interlock.staging.baseline import Baseline
 from interlock.staging.comparing import SideReader, hazards_of, open_if_needed, same_attributes, same_content
 from interlock.staging.copied_moves import CopiedMoves
+from interlock.staging.further_names import further_names
 from interlock.staging.host_edits import HostEdits
-from interlock.staging.indexed import alone_in_index
 from interlock.staging.kept_places import only_kept
 from interlock.staging.layers import OpenRoot, is_whiteout, mark_of, opened
-from interlock.staging.linked import Handle, has_several_names, host_names, origin_of, shows_host
+from interlock.staging.linked import Handle, has_several_names, origin_of
 from interlock.staging.moved_files import Gathering, MovedFiles, both
 from interlock.staging.outside_names import OutsideNames
 from interlock.staging.outward import LinkTracer
@@ -117,7 +115,10 @@ class _Lister:
             )
             yield from self._folder_change(change, top, upper, upper_fd)
         yield from self._folder(upper_fd, lower_fd, ("", ""), trail, whole=not self._overlay)
-        yield from self._further_names()
+        for further in further_names(self._open, self._linked):
+            status = os.stat(further.name, dir_fd=further.upper_fd, follow_symlinks=False)
+            if (found := self._leaf(further, status)) is not None:
+                yield found
 
     def _folder(
         self, upper_fd: int, lower_fd: int | None, paths: tuple[str, str], trail: Trail, *, whole: bool
@@ -367,36 +368,3 @@ class _Lister:
         settled = self._edits.settled(change, pair, upper, same_xattrs=same_xattrs, below=below)
         removes = change.kind is ChangeKind.REPLACE and count_below(change) > 0
         return self._with_moves(settled) if settled is not None and removes else settled
-
-    def _further_names(self) -> Iterator[FileChange]:
-        """List the names of changed hard-linked host files that the layer itself does not hold."""
-        paths = PathMap(self._open.moved)
-        alone = alone_in_index(self._root, self._open.index_fd)
-        for lower_path, handle in host_names(self._open, self._linked, alone):
-            path = paths.to_merged(lower_path)
-            if not shows_host(self._open, path, lower_path):
-                continue
-            with ExitStack() as stack:
-                if handle in alone:
-                    assert self._open.index_fd is not None
-                    name, upper_fd = alone[handle], self._open.index_fd
-                else:
-                    folder, _, name = self._linked[handle].rpartition("/")
-                    upper_fd = open_beneath(self._open.upper_fd, folder, os.O_RDONLY | os.O_DIRECTORY)
-                    stack.callback(os.close, upper_fd)
-                lower_folder, _, lower_name = lower_path.rpartition("/")
-                lower_fd = open_beneath(self._open.lower_fd, lower_folder, os.O_RDONLY | os.O_DIRECTORY)
-                stack.callback(os.close, lower_fd)
-                pair = Pair(
-                    name=name,
-                    path=path,
-                    lower_path=lower_path,
-                    upper_fd=upper_fd,
-                    lower_fd=lower_fd,
-                    lower=os.stat(lower_name, dir_fd=lower_fd, follow_symlinks=False),
-                    lower_name=lower_name,
-                    trail=Trail(),
-                )
-                change = self._leaf(pair, os.stat(name, dir_fd=upper_fd, follow_symlinks=False))
-            if change is not None:
-                yield change

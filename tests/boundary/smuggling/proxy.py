@@ -265,6 +265,7 @@ async def answer_each(carried: Carried, reader: asyncio.StreamReader, writer: as
     import h11
 
     side = h11.Connection(h11.SERVER)
+    method = b""
     while data := await reader.read(65536):
         carried.raw += data
         side.receive_data(data)
@@ -275,10 +276,13 @@ async def answer_each(carried: Carried, reader: asyncio.StreamReader, writer: as
                 return
             if event is h11.NEED_DATA or event is h11.PAUSED:
                 break
+            if isinstance(event, h11.Request):
+                method = event.method
             if isinstance(event, h11.EndOfMessage):
                 writer.write(OK)
                 side.send(h11.Response(status_code=200, headers=[("content-length", "2")]))
-                side.send(h11.Data(data=b"ok"))
+                if method != b"HEAD":  # h11 sends no body there
+                    side.send(h11.Data(data=b"ok"))
                 side.send(h11.EndOfMessage())
                 if side.our_state is not h11.DONE or side.their_state is not h11.DONE:
                     return

@@ -60,8 +60,11 @@ class Panel:
     def resolve_unless(self, question: Question, withdrawn: int | None) -> OracleAnswered:
         """Do the same, and give up once `withdrawn` can be read: the question was settled elsewhere."""
         if question.budget is None and self._budget is not None:
+            question = replace(question, budget=self._budget)
             renewed = getattr(self._budget, "renewed", None)
-            question = replace(question, budget=renewed() if callable(renewed) else self._budget)
+            if not question.now and callable(renewed):
+                # A scope's end is asked about once: what was spent until then is left out of the next scope.
+                self._budget = renewed()
         hearing = _Hearing(question, withdrawn)
         try:
             said = hearing.panel(self, question.deferred, exact=False)

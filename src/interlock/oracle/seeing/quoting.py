@@ -44,7 +44,7 @@ def plain(text: str) -> str:
 
 def row(fields: Mapping[str, object]) -> str:
     """Write fields as one line of JSON, plainly visible."""
-    return plain(json.dumps(fields, ensure_ascii=False, separators=(", ", ": ")))
+    return plain(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
 
 
 def quoted(text: str) -> list[str]:

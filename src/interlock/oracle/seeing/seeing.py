@@ -31,6 +31,8 @@ _ENTRY_TOKENS, _LEAST_ENTRY_TOKENS = 120, 48
 _BYTES_A_TOKEN = 3
 _TOO_LONG = "a value that steers it is too long to be shown to a model"
 _UNSHOWN = "what it would write or send did not fit beside the rest, so nobody saw it"
+_COPIED = "its reason stands word for word in what it was shown as evidence, so nobody judged"
+_SHORTEST_COPY = 8
 _CONFLICT = "the host changed it too, and no model merges that: ask a person"
 
 
@@ -154,12 +156,14 @@ class Seeing:
         if reading.fault:
             return self._fault(reading.fault, question, inferences)
         steps = {one.effect.id: one.step for one in held}
-        said = [
-            _refusal(answer.effect_id, _UNSHOWN)
-            if answer.effect_id in unshown and answer.decision is Decision.RELEASE
-            else _told(answer, steps[answer.effect_id], context)
-            for answer in reading.answers
-        ]
+        said = []
+        for answer in reading.answers:
+            if answer.decision is Decision.RELEASE and answer.effect_id in unshown:
+                said.append(_refusal(answer.effect_id, _UNSHOWN))
+            elif answer.decision is Decision.RELEASE and _is_copied(answer.reason, context, held):
+                said.append(_refusal(answer.effect_id, _COPIED))
+            else:
+                said.append(_told(answer, steps[answer.effect_id], context))
         answered = OracleAnswered(oracle=self.name, answers=(*said, *closed), inferences=tuple(inferences))
         return sanity(answered, question)
 
@@ -184,6 +188,15 @@ def _told(answer: Answer, step: Step, context: Context) -> Answer:
     return changed(answer, exception=objection(code, context.task if context.task_trusted else ""))
 
 
+def _is_copied(reason: str, context: Context, held: Sequence[Held]) -> bool:
+    """Say whether a reason stands in the content: a weak model says an answer back that was prepared for it there."""
+    words = reason.strip()
+    said_by_the_user = (context.task, context.system, *context.policy)
+    return len(words) >= _SHORTEST_COPY and any(
+        words in text for text in texts_of(context, held) if text not in said_by_the_user
+    )
+
+
 def _refusal(effect_id: str, reason: str) -> Answer:
     return Answer(effect_id=effect_id, decision=Decision.REFUSE, reason=reason)
 
@@ -201,4 +214,4 @@ def _content(effect: Effect, question: Question) -> str:
 def _random_key() -> str:
     from secrets import token_hex
 
-    return token_hex(8)
+    return token_hex(4)

@@ -9,6 +9,7 @@ Source: AgentVisor §4.2, the sanitised history; typed references and their boun
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from string import ascii_letters
 
 from interlock.model.effects import Effect
 from interlock.model.records import dataclass
@@ -65,6 +66,8 @@ _ENDINGS = frozenset(
     ]
 )
 _ROOTS = frozenset(["workspace", "home", "state", "folder", "git"])
+_SIGNLESS = frozenset(["iban", "phone", "name", "text", "choice"])
+"""Types of values that case, spaces and signs do not make another one: a dot in an address or an amount does."""
 _FACET = re.compile(r"[a-z][a-z-]{0,40}")
 _SPLIT = re.compile(r"[.\[]")
 _SHORTEST_PART = 3
@@ -200,7 +203,7 @@ class _Lines:
     def _parts(self, argument: Argument) -> list[str]:
         """Say what of a hidden value trusted words hold: a domain, the beginning of a URL, the parts of a path."""
         value, kinds, trusted = argument.value, argument.kind.split("|"), self._trusted
-        if trusted.holds_form(value):
+        if _SIGNLESS.issuperset(kinds) and trusted.holds_form(value):
             return ["known but for case, spaces and signs"]
         near = (
             ["nearly, but not quite, a known value"]
@@ -209,7 +212,14 @@ class _Lines:
         )
         if "email" in kinds and "@" in value:
             domain = value.rpartition("@")[2]
-            return [*near, *([f"at the known domain {_literal(domain)}"] if trusted.holds(domain) else [])]
+            return [
+                *near,
+                *(
+                    [f"at the known domain {_literal(domain)}"]
+                    if trusted.holds_part(domain, before="@")
+                    else []
+                ),
+            ]
         if "url" in kinds or "host" in kinds:
             same = _usual(value)
             if same != value and trusted.holds(same):
@@ -222,19 +232,22 @@ class _Lines:
         if found:
             return [f"begins with the known {_literal(found)}"]
         host = _host(url)
-        return [f"on the known host {_literal(host)}"] if self._trusted.holds(host) else []
+        known = self._trusted.holds_part(f"://{host}", before=ascii_letters, after="/:?#")
+        return (
+            [f"on the known host {_literal(host)}"] if host and (known or self._trusted.holds(host)) else []
+        )
 
     def _longest(self, url: str) -> str:
         cut = url.rfind("/")
         while cut > url.find("://") + 2 > 1:
-            if self._trusted.holds(url[:cut]):
+            if self._trusted.holds_part(url[:cut], after="/?#"):
                 return url[:cut]
             cut = url.rfind("/", 0, cut)
         return ""
 
     def _segments(self, path: str) -> list[str]:
-        held = [part for part in path.split("/") if len(part) >= _SHORTEST_PART and self._trusted.holds(part)]
-        held = list(dict.fromkeys(held))[:4]
+        parts = dict.fromkeys(part for part in path.split("/") if len(part) >= _SHORTEST_PART)
+        held = [part for part in parts if self._trusted.holds_part(part, before="/", after="/")][:4]
         return [f"with the known part {_literal(part)}" for part in held]
 
     def _place(self, place: str) -> str:

@@ -19,11 +19,7 @@ SHOWN_CHARACTERS = 32 * 1024
 ALL_SHOWN_CHARACTERS = 512 * 1024
 """How much of one difference, and of all of a question's, a desk is shown."""
 _REASON = 500
-_DECISIONS = {
-    "release": (Decision.RELEASE, False),
-    "merge": (Decision.RELEASE, True),
-    "refuse": (Decision.REFUSE, False),
-}
+_WORDS = ("release", "merge", "redact", "refuse")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +114,15 @@ def _answer(item: object, asked: Put, whose: str) -> Answer:
             reason = rest.get("reason", "")
             if effect_id not in asked.effects:
                 raise ServiceError("the desk answered about an effect that it was not asked about")
-            if word not in _DECISIONS or not isinstance(reason, str):
-                raise ServiceError("the desk's answer is neither release, merge nor refuse")
-            decision, merge = _DECISIONS[word]
-            text = reason[:_REASON] or {"refuse": "refused"}.get(word, "released")
-            return Answer(effect_id=effect_id, decision=decision, reason=text + whose, merge=merge)
+            if word not in _WORDS or not isinstance(reason, str):
+                raise ServiceError(f"the desk's answer is none of {', '.join(_WORDS)}")
+            return Answer(
+                effect_id=effect_id,
+                decision=Decision.REFUSE if word == "refuse" else Decision.RELEASE,
+                reason=(reason[:_REASON] or ("refused" if word == "refuse" else "released")) + whose,
+                merge=word == "merge",
+                redact=word == "redact",
+            )
     raise ServiceError("the desk's answer holds what is no answer")
 
 

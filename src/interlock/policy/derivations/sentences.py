@@ -34,7 +34,8 @@ OPENERS = (
     "With",
     "Your",
 )
-_STOP = re.compile(rf"(?<=[a-z])\.(?=(?:{'|'.join(OPENERS)})\s)")
+# The capital comes first: in most texts no full stop has one right behind it.
+_STOP = re.compile(rf"\.(?=[A-Z])(?=(?:{'|'.join(OPENERS)})\s)")
 _ADDRESS = re.compile(r"(?:https?://)?(?:[a-z0-9.%+_-]+@)?(?:[a-z0-9-]+\.)+[a-z]{2,}")
 _BEFORE = re.compile(r"[\s\"'`(<]")
 _LONGEST = 320

@@ -3,16 +3,17 @@
 from dataclasses import field
 
 from interlock.model.effects import Effect
-from interlock.model.labels import Integrity, Label
+from interlock.model.labels import Confidentiality, Integrity, Label
 from interlock.model.records import changed, dataclass
 from interlock.model.requests import Outcome
 from interlock.model.tools import ToolResult
 from interlock.policy import provenance
 from interlock.policy.declaration import Policy
 from interlock.policy.provenance import A_CALL, Knowledge, fits
+from interlock.policy.sensitive_fields import Part, parts_in
 from interlock.policy.tools.entry_names import with_entry_names
 from interlock.policy.tools.leaves import Leaf, leaves_of
-from interlock.policy.tools.roles import DIRECTORY, OBJECT_PREFIX, OWN
+from interlock.policy.tools.roles import DIRECTORY, OBJECT_PREFIX, OWN, Output
 from interlock.policy.tools.values import same_form
 
 ANY_CALL = ""
@@ -74,18 +75,28 @@ def with_tool_result(
     # All counts, whatever it is: with one trusted tool less there must not be room for another's words.
     came = max(result.size_bytes, len(result.text or ""))
     known = changed(knowledge, inbound=knowledge.inbound + came)
-    level = tool.output.level if tool else knowledge.label.confidentiality
+    parts = _sensitive(tool.output, result) if tool else ()
+    level = max((part.level for part in parts), default=Confidentiality.PUBLIC)
+    if tool is None:
+        level = knowledge.label.confidentiality
     trusted = tool is not None and tool.output.trust in (OWN, DIRECTORY) and not tool.output.echo
     trusted = trusted and fits(known.inbound, result.text or "")
     integrity = Integrity.TRUSTED if trusted else Integrity.UNTRUSTED
     joined = known.label.join(Label(integrity=integrity, confidentiality=level))
     if joined != known.label:
         known = changed(known, label=joined)
-    if tool is not None and tool.output.level > 0:
-        known = known._with_sensitive(tool.output.level, result.text)
+    for part in parts:
+        known = known.with_part(part)
     if tool is None or result.outcome is not Outcome.DONE:
         return known
     return _kept(policy, known, effect, result, node)
+
+
+def _sensitive(output: Output, result: ToolResult) -> tuple[Part, ...]:
+    """Return what of an answer is sensitive. Holds: one that is no structure has the highest level as a whole."""
+    declared = tuple([(level, (field,)) for field, level in output.levels])
+    path = "answer.json" if result.structured else ""
+    return parts_in(path, result.text, output.level, declared)
 
 
 def _kept(policy: Policy, known: Knowledge, effect: Effect, result: ToolResult, node: int) -> Knowledge:

@@ -1,6 +1,7 @@
 """The policy keys `tools` and `delegate` become `ToolRoles`, or a mistake with its line and its fix."""
 
 from interlock.model.errors import PolicyError
+from interlock.model.labels import Confidentiality
 from interlock.policy.document import Document, Path, Tree
 from interlock.policy.reading import (
     count_at,
@@ -44,7 +45,7 @@ TOOL_KEYS = (
     "output",
     "clearance",
 )
-OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "makes", "correspondents", "level")
+OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "makes", "correspondents", "level", "levels")
 CORRESPONDENT_KEYS = ("fields", "where")
 MADE = ("path", "name")
 """Types of what a call may say that it made."""
@@ -206,8 +207,15 @@ def _output(document: Document, path: Path) -> Output:
         correspondents=_correspondents(document, (*path, "correspondents"))
         if "correspondents" in given
         else None,
+        levels=_levels(document, (*path, "levels"), given["levels"]) if "levels" in given else (),
         **level,
     )
+
+
+def _levels(document: Document, path: Path, given: Tree) -> tuple[tuple[str, Confidentiality], ...]:
+    if not isinstance(given, dict) or not given:
+        wrong(document, path, "a mapping of fields to levels", 'write `levels: {"[].iban": secret}`')
+    return tuple((name, level_at(document, path, given, name)) for name in given)
 
 
 _WROTE = '{fields: ["recipients[]"], where: {status: sent}}'

@@ -59,7 +59,8 @@ class Output:
     Takes: `trust`, one of `TRUSTS`; `echo`, whether the answer repeats what the call said; `fields`, dotted names of
     leaves (`id_`, `participants[]`) with the type as which they count; `ranks`, fields whose extreme a task may ask
     for; `covers`, nouns for what it lists, so that a task may ask for all of them; `makes`, the type of what the answer
-    names in quotes as made by the call; `correspondents`, whom the user wrote to; `level`, that of what it answers.
+    names in quotes as made by the call; `correspondents`, whom the user wrote to; `level`, that of what it answers;
+    `levels`, dotted names of leaves with a level of their own.
     """
 
     trust: str = NONE
@@ -70,6 +71,7 @@ class Output:
     makes: str = ""
     correspondents: Correspondents | None = None
     level: Confidentiality = Confidentiality.PUBLIC
+    levels: tuple[tuple[str, Confidentiality], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
