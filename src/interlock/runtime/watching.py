@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -105,7 +106,12 @@ def _loading_ahead() -> threading.Event:
         if not ended.wait(_A_MOMENT_S):
             network.import_ahead()
 
-    threading.Thread(target=load, name="import-ahead", daemon=True).start()
+    # A thread has its maker's mask: what is meant for the command comes to the sandbox's own descriptor, never here.
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    try:
+        threading.Thread(target=load, name="import-ahead", daemon=True).start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return ended
 
 
