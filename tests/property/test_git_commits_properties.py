@@ -39,7 +39,7 @@ contents = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "25")), deadline=None)
 @given(paths, contents, st.sampled_from(list(FileType)), st.sampled_from(list(ChangeKind)))
 def test_any_reference_is_judged_or_unknown(
     path: bytes, content: bytes, type_: FileType, kind: ChangeKind

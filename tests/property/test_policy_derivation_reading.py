@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from posixpath import normpath
 
 from hypothesis import assume, given, settings
@@ -105,7 +106,7 @@ def read_again(kind: str, value: str, text: str, found: Found) -> bool:
     return read is not None and read(value, text, found.start, found.end)
 
 
-@settings(max_examples=250)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "70")))
 @given(named_values())
 def test_what_is_found_is_read_again(case: tuple[str, str, str]) -> None:
     kind, value, text = case
@@ -116,7 +117,7 @@ def test_what_is_found_is_read_again(case: tuple[str, str, str]) -> None:
     assert read_again(kind, value, text, found)
 
 
-@settings(max_examples=120)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "40")))
 @given(named_values(), st.sampled_from([(-1, 0), (1, 0), (0, -1), (0, 1), (1, 1), (-1, -1)]))
 def test_a_span_that_is_moved_is_not_read_again(case: tuple[str, str, str], move: tuple[int, int]) -> None:
     kind, value, text = case
@@ -130,7 +131,7 @@ def test_a_span_that_is_moved_is_not_read_again(case: tuple[str, str, str], move
     assert not (inside and read_again(kind, value, text, moved))
 
 
-@settings(max_examples=120)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "40")))
 @given(named_values(), st.sampled_from(VALUES))
 def test_another_value_is_not_read_from_the_span(case: tuple[str, str, str], other: tuple[str, str]) -> None:
     kind, value, text = case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
@@ -214,7 +215,7 @@ def derived(run: Trajectory) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "50")))
 @given(trajectories())
 def test_what_is_recorded_holds_when_it_is_checked_again(run: Trajectory) -> None:
     assert [node.seq for node in rechecked(run.nodes)] == [node.seq for node in run.nodes]
@@ -230,7 +231,7 @@ def with_derivation(run: Trajectory, seq: int, index: int, **changes: Any) -> li
     return told
 
 
-@settings(max_examples=200)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "70")))
 @given(trajectories(), st.data())
 def test_a_changed_derivation_does_not_hold(run: Trajectory, data: st.DataObject) -> None:
     places = derived(run)
