@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests.fakes.internet import World, clients, fake_internet, why_not
 from tests.fakes.internet.model import COMMAND
-from tests.fakes.internet.standing import ORDINARY, Standing, interpreter_for
+from tests.fakes.internet.standing import Standing, standing_with
 
 AGENT = """
 import json, subprocess, sys
@@ -51,13 +51,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture(params=["root", pytest.param("user", marks=pytest.mark.slow)])
 def standing(request: pytest.FixtureRequest, world: World) -> Iterator[Standing]:
-    uid = 0 if request.param == "root" else ORDINARY
-    interpreter = interpreter_for(uid)
-    if not interpreter:
-        pytest.skip("not run: no Python that an ordinary user can execute")
-    made = Standing(world, uid, interpreter)
-    yield made
-    made.close()
+    yield from standing_with(world, request.param, {})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.fakes.internet import World, clients, fake_internet, why_not
-from tests.fakes.internet.standing import ORDINARY, Standing, allow, interpreter_for
+from tests.fakes.internet.standing import Standing, allow, standing_with
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "fakes", "internet", "programs")
 PY = f"{clients.PYTHON} -B {PROGRAMS}/py_client.py"
@@ -248,13 +248,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def standing(request: pytest.FixtureRequest, world: World) -> Iterator[Standing]:
-    uid = 0 if request.param == "root" else ORDINARY
-    interpreter = interpreter_for(uid)
-    if not interpreter:
-        pytest.skip("not run: no Python that an ordinary user can execute")
-    made = Standing(world, uid, interpreter)
-    yield made
-    made.close()
+    yield from standing_with(world, request.param, {})
 
 
 def _check(case: Case, out: str, world: World, mark: int) -> None:

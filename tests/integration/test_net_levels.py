@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.fakes.internet import World, clients, fake_internet, why_not
-from tests.fakes.internet.standing import ORDINARY, Standing, interpreter_for
+from tests.fakes.internet.standing import Standing, standing_with
 
 SECRET = "tok-91f2c7d0a4b8"
 INTERNAL = {"hosts": [{"host": "api.test", "methods": ["*"], "clearance": "internal"}]}
@@ -21,15 +21,9 @@ def world() -> Iterator[World]:
 
 @pytest.fixture(params=["root", pytest.param("user", marks=pytest.mark.slow)])
 def standing(request: pytest.FixtureRequest, world: World) -> Iterator[Standing]:
-    uid = 0 if request.param == "root" else ORDINARY
-    interpreter = interpreter_for(uid)
-    if not interpreter:
-        pytest.skip("not run: no Python that an ordinary user can execute")
-    made = Standing(world, uid, interpreter)
-    made.put(".env", f"API_TOKEN={SECRET}\n")
-    made.put("notes.txt", "nothing special\n")
-    yield made
-    made.close()
+    yield from standing_with(
+        world, request.param, {".env": f"API_TOKEN={SECRET}\n", "notes.txt": "nothing special\n"}
+    )
 
 
 def statuses(standing: Standing, *curls: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.fakes.internet import World, clients, fake_internet, why_not
-from tests.fakes.internet.standing import ORDINARY, Standing, interpreter_for
+from tests.fakes.internet.standing import Standing, standing_with
 
 CODE = "gannet-6502-plover"
 HOSTS = {"hosts": [{"host": "api.test", "methods": ["*"], "clearance": "internal"}]}
@@ -29,15 +29,9 @@ def world() -> Iterator[World]:
 
 @pytest.fixture(params=["root", pytest.param("user", marks=pytest.mark.slow)])
 def standing(request: pytest.FixtureRequest, world: World) -> Iterator[Standing]:
-    uid = 0 if request.param == "root" else ORDINARY
-    interpreter = interpreter_for(uid)
-    if not interpreter:
-        pytest.skip("not run: no Python that an ordinary user can execute")
-    made = Standing(world, uid, interpreter)
-    made.put("accounts.txt", f"3 accounts; master code {CODE}\n")
-    made.put("view.py", VIEWER)
-    yield made
-    made.close()
+    yield from standing_with(
+        world, request.param, {"accounts.txt": f"3 accounts; master code {CODE}\n", "view.py": VIEWER}
+    )
 
 
 def test_a_viewer_fetches_the_plain_picture_and_none_that_carries_the_code(

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from tests.vectors.cases_replay import given_up
 from tests.vectors.edits import Vector, honest, tampered
+from tests.vectors.folded import folded
 from tests.vectors.forge import Item, tar
 
-from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType
 from interlock.model.inferences import Inference
 from interlock.model.places import Place
 from interlock.model.verdicts import Decision
-from interlock.monitor import State, event_from_payload, step
+from interlock.monitor import event_from_payload
 
 MAKEFILE = FileChange(
     kind=ChangeKind.CREATE,
@@ -50,22 +50,7 @@ def asked() -> list[Item]:
         )
     )
     told.append(ev.ScopeDiscarded())
-    state = State()
-    items: list[Item] = []
-    for event in told:
-        state, commands = step(state, event)
-        items += [
-            Item(
-                kind=one.node.kind.value,
-                parent=one.node.parent,
-                actor=one.node.actor,
-                payload=dict(one.node.payload),
-                verdict=one.node.verdict,
-            )
-            for one in commands
-            if isinstance(one, cmd.Append)
-        ]
-    return items
+    return folded(told)
 
 
 def _calls(items: list[Item]) -> list[int]:

@@ -5,15 +5,14 @@ from dataclasses import replace
 from hashlib import sha256
 
 from tests.vectors.edits import Vector, honest, tampered
+from tests.vectors.folded import folded
 from tests.vectors.forge import Item, tar
 
-from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.choices import Staging, Standing
 from interlock.model.places import Place, Root
 from interlock.model.requests import NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import Decision
-from interlock.monitor import State, step
 
 _POLICY = """\
 version: 1
@@ -80,22 +79,7 @@ def story() -> list[Item]:
         ev.ChangesListed(changes=(), last=True),
         ev.ScopeDiscarded(),
     ]
-    state = State()
-    items: list[Item] = []
-    for event in events:
-        state, commands = step(state, event)
-        items += [
-            Item(
-                kind=one.node.kind.value,
-                parent=one.node.parent,
-                actor=one.node.actor,
-                verdict=one.node.verdict,
-                payload=dict(one.node.payload),
-            )
-            for one in commands
-            if isinstance(one, cmd.Append)
-        ]
-    return items
+    return folded(events)
 
 
 def _told(seq: int, **fields: object) -> list[Item]:

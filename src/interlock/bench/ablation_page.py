@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.bench.compare import Document, read_results
+from interlock.bench.compare import Document
+from interlock.bench.single_page import single_page
 from interlock.bench.tables import markdown
-from interlock.model.errors import InputError
 
 RESULT = "oracles.json"
 PAGE = "oracles.md"
@@ -26,17 +26,12 @@ _PAPER_CORRECTIONS = {"one": ("0", "1.00"), "2": ("+1.29", "1.45"), "3": ("-", "
 
 def ablation_page(folder: Path) -> dict[str, str]:
     """Return the page by its file name. Raises: InputError where the result file is missing or is none."""
-    return {PAGE: page_of(read_results(folder / RESULT), folder / RESULT)}
+    return {PAGE: single_page(folder / RESULT, _page, written_by="`interlock bench ablation`")}
 
 
-def page_of(found: Document, place: Path | None = None) -> str:
-    """Return the page of a result document. Raises: InputError where it is of another version."""
-    try:
-        return "\n".join(_page(found))
-    except (KeyError, TypeError, ValueError, IndexError):
-        raise InputError(
-            f"`{place or RESULT}` is of another version", hint="interlock bench ablation writes it"
-        ) from None
+def page_of(found: Document) -> str:
+    """Return the page of a result document of this version."""
+    return "\n".join(_page(found))
 
 
 def _page(found: Document) -> Iterator[str]:

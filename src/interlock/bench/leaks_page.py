@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlock.bench.compare import SCHEMA, Document, read_results
+from interlock.bench.compare import SCHEMA, Document
+from interlock.bench.single_page import single_page
 from interlock.bench.tables import markdown
-from interlock.model.errors import InputError
 
 if TYPE_CHECKING:
     from interlock.bench.benign import Alarms
@@ -50,13 +50,7 @@ def document(
 
 def leaks_page(folder: Path) -> dict[str, str]:
     """Return the page by its file name. Raises: InputError where the result file is missing or is none."""
-    found = read_results(folder / RESULT)
-    try:
-        return {PAGE: "\n".join(_page(found))}
-    except (KeyError, TypeError, ValueError, IndexError):
-        raise InputError(
-            f"`{folder / RESULT}` is of another version", hint="scripts/measure_leaks writes it"
-        ) from None
+    return {PAGE: single_page(folder / RESULT, _page, written_by="`scripts/measure_leaks`")}
 
 
 def _page(found: Document) -> Iterator[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from interlock.bench.compare import Document, read_results
+from interlock.bench.compare import Document
+from interlock.bench.single_page import single_page
 from interlock.bench.tables import markdown
-from interlock.model.errors import InputError
 
 RESULT = "oracle-cost.json"
 PAGE = "oracle-cost.md"
@@ -17,17 +17,12 @@ BENIGN_GOAL, ATTACKED_GOAL = 0.10, 0.20
 
 def cost_page(folder: Path) -> dict[str, str]:
     """Return the page by its file name. Raises: InputError where the result file is missing or is none."""
-    return {PAGE: page_of(read_results(folder / RESULT), folder / RESULT)}
+    return {PAGE: single_page(folder / RESULT, _page, written_by="`interlock bench cost`")}
 
 
-def page_of(found: Document, place: Path | None = None) -> str:
-    """Return the page of a result document. Raises: InputError where it is of another version."""
-    try:
-        return "\n".join(_page(found))
-    except (KeyError, TypeError, ValueError, IndexError):
-        raise InputError(
-            f"`{place or RESULT}` is of another version", hint="interlock bench cost writes it"
-        ) from None
+def page_of(found: Document) -> str:
+    """Return the page of a result document of this version."""
+    return "\n".join(_page(found))
 
 
 def _page(found: Document) -> Iterator[str]:

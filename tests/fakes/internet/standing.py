@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
 from tests.fakes.internet.world import REPOSITORY, World
 
 ORDINARY = 1000
@@ -114,6 +115,19 @@ class Standing:
     def close(self) -> None:
         """Remove its folders."""
         shutil.rmtree(self.base, ignore_errors=True)
+
+
+def standing_with(world: World, who: str, files: Mapping[str, str]) -> Iterator[Standing]:
+    """Yield a standing with these files in its project, then close it. Takes: `who`, `root` or `user`."""
+    uid = 0 if who == "root" else ORDINARY
+    interpreter = interpreter_for(uid)
+    if not interpreter:
+        pytest.skip("not run: no Python that an ordinary user can execute")
+    made = Standing(world, uid, interpreter)
+    for path, text in files.items():
+        made.put(path, text)
+    yield made
+    made.close()
 
 
 @functools.cache
