@@ -10,6 +10,7 @@ from typing import NoReturn
 
 VERBS = {
     "run": "run a command on a staged copy; review, commit or discard what it did",
+    "acp": "run an editor's agent so, and ask in the editor what needs you",
     "runs": "list runs and what became of them",
     "show": "show what a run did, decision by decision",
     "diff": "show what an open run has staged",
@@ -27,6 +28,7 @@ VERBS = {
     "policy": "make, check or show a policy",
     "oracle": "see how an oracle judges cases of which the right answer is known",
     "profile": "list, show or check the profiles of agents, or propose one",
+    "hook": "tell an agent of a refusal before its tool runs, by its own hooks",
     "models": "list the models that an oracle may ask, or check one",
     "doctor": "say what this machine can enforce",
     "bench": "measure a policy on tasks and attacks, with a played agent",

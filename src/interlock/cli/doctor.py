@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
 
 from interlock.cli.output import Ink, parser, print_json
+
+if TYPE_CHECKING:
+    from interlock.boundary import Feature
 
 
 def main(words: list[str]) -> int:
@@ -20,7 +25,7 @@ def main(words: list[str]) -> int:
     from interlock import boundary
     from interlock.runtime.folders import state_folder
 
-    features = boundary.probe(state_folder())
+    features = (*boundary.probe(state_folder()), *_hooks())
     if arguments.json:
         print_json(
             [
@@ -42,3 +47,26 @@ def main(words: list[str]) -> int:
             if not item.available and item.fix:
                 print(f"     fix: {item.fix}")
     return 0 if all(item.available for item in features if item.needed) else 3
+
+
+def _hooks() -> list[Feature]:
+    """Say of each agent that has our hook in its settings whether it would skip it."""
+    from interlock.boundary import Feature
+    from interlock.hooks import AGENTS
+    from interlock.hooks.settings import state_of
+
+    found = []
+    for agent in AGENTS:
+        state = state_of(agent, os.path.expanduser("~"), os.getcwd())
+        if state.installed:
+            why = "; ".join(state.skipped)
+            found.append(
+                Feature(
+                    name=f"hook of {agent}",
+                    available=not why,
+                    detail=f"skipped: {why}" if why else "asked before each tool",
+                    fix="mend its settings; the boundary holds what its tools do all the same",
+                    needed=False,
+                )
+            )
+    return found

@@ -81,6 +81,9 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     form.add_argument(
         "--allow-degraded", action="store_true", help="run though this machine cannot keep every promise"
     )
+    form.add_argument(
+        "--id-file", metavar="FILE", help="write the run's id there, just before the command starts"
+    )
     form.add_argument("-v", "--verbose", action="store_true", help="say what was done even if all is well")
     form.add_argument("--json", action="store_true", help="say the outcome as one JSON line on stderr")
     form.add_argument("command", nargs="...", metavar="-- COMMAND…", help="the command and its arguments")
@@ -99,7 +102,7 @@ def main(words: list[str]) -> int:
     from interlock.runtime.policies import find_policy, with_profile
     from interlock.runtime.profiles import find_profile
 
-    workspace = _workspace(arguments.workspace)
+    workspace = workspace_of(arguments.workspace)
     if arguments.verbose and workspace != os.path.realpath(arguments.workspace or os.getcwd()):
         print(f"interlock: the workspace is {safe(workspace)}, the repository's top folder", file=sys.stderr)
     policy = find_policy(arguments.policy, os.environ)
@@ -129,6 +132,7 @@ def main(words: list[str]) -> int:
         allow_degraded=arguments.allow_degraded,
         added_folders=tuple(os.path.abspath(folder) for folder in arguments.add_dir),
         on_conflict=OnConflict(arguments.on_conflict or ("refuse" if oracle_name == "strict" else "ask")),
+        stood=_id_writer(arguments.id_file),
     )
     outcome = launch.run(request, _note(arguments))
     if outcome.performer.resolution.asked:
@@ -140,6 +144,26 @@ def main(words: list[str]) -> int:
     else:
         _tell(outcome, verbose=arguments.verbose)
     return exit_status(outcome)
+
+
+def _id_writer(place: str | None) -> Callable[[str], None] | None:
+    """Return what writes the run's id to a file, whole or not at all."""
+    if place is None:
+        return None
+
+    def write(run_id: str) -> None:
+        try:
+            draft = f"{place}.{run_id}"
+            with open(draft, "x", encoding="ascii") as file:
+                file.write(f"{run_id}\n")
+            os.replace(draft, place)
+        except OSError as error:
+            raise InputError(
+                f"the run's id cannot be written to `{place}`: {error.strerror}",
+                hint="name a file in a folder that you may write to",
+            ) from error
+
+    return write
 
 
 def _say_profile(profile: Profile, arguments: argparse.Namespace) -> None:
@@ -157,7 +181,8 @@ def _say_profile(profile: Profile, arguments: argparse.Namespace) -> None:
         print(f"interlock: the profile `{profile.name}` ({safe(profile.filename)})", file=sys.stderr)
 
 
-def _workspace(given: str | None) -> str:
+def workspace_of(given: str | None) -> str:
+    """Return the folder to stage: the one given, else the repository that we are in. Raises: InputError."""
     path = os.path.realpath(given or os.getcwd())
     if not os.path.isdir(path):
         raise InputError(f"the workspace `{path}` is no folder", hint="give one: --workspace DIR")

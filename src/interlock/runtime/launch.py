@@ -29,7 +29,8 @@ class RunRequest:
 
     Takes: `workspace`, absolute host folder; `working_directory`, inside it; `task`, the principal's words or
     "" for the command line; `oracle_name` as the ledger records it; `staging`, None to choose by what the
-    file system can do; `added_folders`, absolute, staged beside those of the policy.
+    file system can do; `added_folders`, absolute, staged beside those of the policy; `stood`, called with the run's id
+    just before the command starts: what it raises ends the run before anything ran.
     """
 
     argv: tuple[str, ...]
@@ -44,6 +45,7 @@ class RunRequest:
     allow_degraded: bool = False
     on_conflict: ev.OnConflict = ev.OnConflict.ASK
     added_folders: tuple[str, ...] = ()
+    stood: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,8 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
                 started_at_ns=str(time.time_ns()),
             )
             performer = _open_ledger(request, note, sandbox, folder)
+            if request.stood is not None:
+                request.stood(run_id)
         except BaseException:
             # Nothing of the command ran: leave nothing behind.
             if sandbox is not None:
