@@ -37,8 +37,18 @@ class Verified(GuardedFolding):
 @pytest.mark.parametrize("oracle", ["strict", pytest.param("ideal", marks=pytest.mark.slow)])
 def test_a_few_cases_come_to_the_same(oracle: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = dojo.Settings(agent=Agent.OBEDIENT, oracle=oracle)
+    assert Gate.folds is GuardedFolding
+    monkeypatch.setattr(Gate, "folds", Folding)
     alone = [dojo.run_case(case, settings) for case in FEW]
-    assert Gate.folds is Folding
     monkeypatch.setattr(Gate, "folds", Verified)
     assert [dojo.run_case(case, settings) for case in FEW] == alone
     assert Verified.seen
+
+
+def test_what_the_oracle_raises_is_no_refusal() -> None:
+    def breaks(_asked: object) -> bool:
+        raise LookupError("gone")
+
+    case = Case(suite="banking", user="user_task_0", injection="injection_task_1", timing="first")
+    with pytest.raises(LookupError, match="gone"):
+        dojo.run_case(case, dojo.Settings(agent=Agent.OBEDIENT), breaks)

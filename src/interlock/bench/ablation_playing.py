@@ -20,13 +20,14 @@ from interlock.bench.cases import Case, CaseResult, Origin
 from interlock.bench.dojo_gate import Asked, Gate, Seen
 from interlock.bench.dojo_roles import Level, at_level, is_effect, role_text
 from interlock.bench.dojo_suites import environment, quiet, suites
-from interlock.bench.folding import Fate, Folding
+from interlock.bench.folding import Fate
+from interlock.bench.guarded_folding import GuardedFolding
 from interlock.bench.playing import AlreadyJudged, Player, Tasks, Trace, Verdicts
 from interlock.bench.simulated_oracles import Simulated, Word
-from interlock.model import commands as cmd
-from interlock.model import events as ev
+from interlock.model.events import OracleAnswered
 from interlock.model.records import dataclass
 from interlock.model.verdicts import Decision
+from interlock.oracle import Question
 from interlock.oracle.objections import Objection, objection
 
 _OBJECTIONS = {"S": Objection.NOT_IN_ROLE, "T": Objection.OTHER_GOAL, "I": Objection.DIFFERS}
@@ -55,16 +56,15 @@ class Played:
     spent: bool
 
 
-class _Folding(Folding):
-    """The fold, with an oracle that says which check failed."""
+class _Folding(GuardedFolding):
+    """A run whose oracle says which check failed."""
 
     def __init__(self, *given: Any, gate: _Gate, **named: Any) -> None:
         super().__init__(*given, **named)
         self._gate = gate
 
-    def _answer(self, command: cmd.Ask) -> ev.Event:
-        answered = super()._answer(command)
-        assert isinstance(answered, ev.OracleAnswered)
+    def resolve(self, question: Question) -> OracleAnswered:
+        answered = super().resolve(question)
         failed = self._gate.failed
         told = tuple(
             one
@@ -86,7 +86,9 @@ class _Gate(Gate):
         self.failed: dict[str, str] = {}
         self.over = False
         self._ends = ends
-        self._fold = _Folding(roles, query, oracle=self._release, send=self._send, gate=self)
+
+    def _opened(self, roles: str, query: str) -> _Folding:
+        return _Folding(roles, query, oracle=self._release, send=self._send, gate=self)
 
     def propose(self, name: str, arguments: dict[str, Json], origin: Origin) -> Seen:
         if self.over:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from interlock.bench.agents import Json, canonical, texts
 from interlock.bench.cases import CallResult, Origin
 from interlock.bench.folding import Answered, Folding
+from interlock.bench.guarded_folding import GuardedFolding
 from interlock.model.effects import Effect
 from interlock.model.records import dataclass
 from interlock.model.tools import ToolCall
@@ -24,7 +25,6 @@ from interlock.model.verdicts import Verdict
 from interlock.monitor.state import Decided
 
 if TYPE_CHECKING:
-    from interlock.bench.guarded_folding import GuardedFolding
     from interlock.oracle.context import Context
 
 READ = "tool.read"
@@ -68,8 +68,8 @@ class Gate:
     suite's.
     """
 
-    folds: ClassVar[Callable[..., Folding | GuardedFolding]] = Folding
-    """What decides: the fold alone, or the SDK, with a ledger for each run (`guarded_folding`)."""
+    folds: ClassVar[Callable[..., Folding | GuardedFolding]] = GuardedFolding
+    """What decides: the SDK, with a ledger for each run; or the fold alone (`folding`)."""
 
     def __init__(
         self, case_id: str, roles: str, query: str, *, answers: Answers, runtime: Any, env: Any
@@ -86,7 +86,7 @@ class Gate:
         self._key = ""
         self._times: Counter[str] = Counter()
         self._waiting: dict[str, tuple[str, bool]] = {}
-        self._fold = self.folds(roles, query, oracle=self._release, send=self._send)
+        self._fold = self._opened(roles, query)
 
     @property
     def done(self) -> tuple[tuple[str, str], ...]:
@@ -142,6 +142,10 @@ class Gate:
     def say(self, text: str) -> None:
         """End the messages with what the agent says."""
         self.messages.append({"role": "assistant", "content": blocks(text), "tool_calls": None})
+
+    def _opened(self, roles: str, query: str) -> Folding | GuardedFolding:
+        """Begin the run that decides."""
+        return self.folds(roles, query, oracle=self._release, send=self._send)
 
     def _release(self, item: Decided) -> bool:
         key, own = self._waiting.get(item.effect.id, (self._key, self._origin is Origin.USER))

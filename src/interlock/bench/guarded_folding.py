@@ -35,7 +35,8 @@ _IN_MEMORY = "/dev/shm"  # noqa: S108 - a folder of its own is made below it
 class GuardedFolding:
     """A run, as `Folding` has it. Takes: the same.
 
-    Holds: `path` is the run's folder, gone with this object; its ledger is sealed once the run is finished.
+    Holds: `path` is the run's folder, gone with this object; its ledger is sealed once the run is finished. What the
+    oracle raises is raised: to a program it would be a refusal, but a result of such refusals would be of no oracle.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class GuardedFolding:
         self._fates: dict[str, Fate] = {}
         self._items: dict[str, Decided] = {}
         self._parked: dict[str, Placeholder] = {}
+        self._broken: Exception | None = None
         folder = tempfile.mkdtemp(dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._scope = open_scope(
@@ -90,7 +92,11 @@ class GuardedFolding:
         for effect, verdict in question.deferred:
             self.questions += 1
             item = self._items.get(effect.id) or Decided(effect=effect, verdict=verdict, node=-1)
-            decision = Decision.RELEASE if self._oracle(item) else Decision.REFUSE
+            try:
+                decision = Decision.RELEASE if self._oracle(item) else Decision.REFUSE
+            except Exception as error:
+                self._broken = error
+                raise
             answers.append(Answer(effect_id=effect.id, decision=decision, reason="the bench's answer"))
         return OracleAnswered(oracle=self._name, answers=tuple(answers))
 
@@ -112,6 +118,7 @@ class GuardedFolding:
         assert item is not None
         self._items[effect_id] = item
         settled = jobs.run(self._scope.settling(effect_id, passage, work))
+        self._raise_what_broke()
         asked = item.verdict.decision is Decision.DEFER
         told = ""
         if isinstance(settled, Placeholder):
@@ -136,7 +143,12 @@ class GuardedFolding:
         """End the task: what is parked is asked about, and made or dropped."""
         with suppress(ParkedFailed):
             jobs.run(self._scope.ending(discard=False))
+        self._raise_what_broke()
         self._settle()
+
+    def _raise_what_broke(self) -> None:
+        if self._broken is not None:
+            raise self._broken
 
     def _settle(self) -> None:
         for effect_id, placeholder in [*self._parked.items()]:

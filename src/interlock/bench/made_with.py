@@ -10,7 +10,7 @@ from pathlib import Path
 
 import interlock
 
-_ROOMS = ("bench", "model", "monitor", "policy")
+_ROOMS = ("bench", "model", "monitor", "oracle", "policy", "runtime", "sdk")
 _NOT_OURS = ("disguises.py", "leaks.py")
 """What `interlock bench leaks` alone uses."""
 
