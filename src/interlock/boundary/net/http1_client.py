@@ -284,12 +284,9 @@ class Http1Client:
     def data(self, chunk: bytes) -> None:
         """Send a part of the answer's body."""
         held, self._held = self._held, b""
-        if self._chunked:
-            if chunk:
-                self.link.write(b"%b%x\r\n%b\r\n" % (held, len(chunk), chunk))
-                return
-            chunk = b""
-        if held and len(chunk) <= _AHEAD_BYTES:
+        if self._chunked and chunk:
+            chunk = b"%b%x\r\n%b\r\n" % (held, len(chunk), chunk)
+        elif held and len(chunk) <= _AHEAD_BYTES:
             chunk = held + chunk
         elif held:
             self.link.write(held)
