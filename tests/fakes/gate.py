@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused
+from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
+from interlock.model.actions import HeldCall
 from interlock.model.requests import NetMessage, NetRequest, NetResponse
 from interlock.model.verdicts import ExceptionType, SemanticException
 
@@ -32,7 +33,17 @@ def answering(_request: NetRequest, effect_id: str) -> Passage:
     return Answered(effect_id=effect_id, status=200, content_type="text/plain", body=b"from the monitor")
 
 
-class FakeGate:
+class Unaudited:
+    """The part of a gate that holds no answer of a model back."""
+
+    def audits(self, _effect_id: str) -> bool:
+        return False
+
+    def judge(self, _effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
+        return (EXCEPTION,) * len(calls)
+
+
+class FakeGate(Unaudited):
     """Takes: `rule`, request and effect id -> passage; `later_seconds`, None to answer within the call."""
 
     def __init__(

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from tests.fakes.gate import Unaudited
+
 from interlock.boundary.net.gate import Body, Passage, Passed, Refused
 from interlock.model.requests import NetMessage, NetRequest, NetResponse
 from interlock.model.verdicts import ExceptionType, SemanticException
@@ -27,7 +29,7 @@ def refused(reason: str = "not to be said") -> Passage:
     )
 
 
-class MemoryGate:
+class MemoryGate(Unaudited):
     """Passes every request; messages as `decide` says."""
 
     def __init__(self, decide: Decide = passed) -> None:

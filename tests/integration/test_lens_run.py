@@ -120,7 +120,7 @@ def models() -> Iterator[list[Model]]:
         one.close()
 
 
-def run_agent(cli: Cli, model: Model, *, hosts: int = 0) -> Any:
+def run_agent(cli: Cli, model: Model, *, hosts: int = 0, more: str = "", agent: str = AGENT) -> Any:
     path = os.path.join(cli.base, "policy.yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(
@@ -129,8 +129,9 @@ def run_agent(cli: Cli, model: Model, *, hosts: int = 0) -> Any:
             f'  hosts: [{{host: "127.0.0.1", port: {hosts or model.port}, methods: ["*"]}}]\n'
             f'  publish:\n    - {{port: {model.port}, to: "127.0.0.1:{model.port}"}}\n'
             + (f'    - {{port: {hosts}, to: "127.0.0.1:{hosts}"}}\n' if hosts else "")
+            + more
         )
-    cli.put("agent.py", AGENT)
+    cli.put("agent.py", agent)
     cli.own()
     return cli(
         "run",
@@ -161,15 +162,13 @@ def test_each_effect_names_the_call_that_announced_it(cli: Cli, models: list[Mod
     done = run_agent(cli, model, hosts=far.port)
     assert (done.returncode, done.stdout.decode().split()) == (0, ["okdone"]), done.stderr
     found = {item["object"]: item["action"] for item in cli.story()["effects"]}
-    named = {key: (value["certainty"], value.get("call", "")) for key, value in found.items() if value}
-    made = named.pop("workspace:made.txt")
-    # Without file events (an ordinary user) nobody saw when a file was written.
-    assert made == (("before-it", "toolu_3_0") if cli.uid == 0 else ("unknown", ""))
+    named = {key: (value["relation"], value.get("call", "")) for key, value in found.items() if value}
     assert named == {
-        f"http://127.0.0.1:{far.port}/notes": ("names-it", "toolu_2_0"),
-        "workspace:notes.txt": ("names-it", "toolu_1_0"),
-        "workspace:out": ("names-it", "toolu_3_0"),
-        "workspace:out/x.bin": ("names-it", "toolu_3_0"),
+        f"http://127.0.0.1:{far.port}/notes": ("announced", "toolu_2_0"),
+        "workspace:made.txt": ("covered", "toolu_3_0"),
+        "workspace:notes.txt": ("announced", "toolu_1_0"),
+        "workspace:out": ("announced", "toolu_3_0"),
+        "workspace:out/x.bin": ("announced", "toolu_3_0"),
     }
     assert found[f"http://127.0.0.1:{model.port}/v1/messages"] is None
     shown = cli("show", "last").stdout.decode()

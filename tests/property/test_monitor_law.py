@@ -17,7 +17,7 @@ from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
 from interlock.model.records import changed
 from interlock.model.requests import Credential, NetMessage, NetRequest, NetResponse, Outcome
-from interlock.model.tools import ToolCall, ToolResult
+from interlock.model.tools import ToolCall, ToolDefinition, ToolResult
 from interlock.model.verdicts import Decision
 from interlock.monitor import State, event_from_payload, event_payload, step
 from interlock.policy import load_policy
@@ -121,7 +121,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
         allowed -= {ev.MessageMade}
     talks = [one for one in under_way if state.flying[one].effect.operation == "net.model"]
     if not talks:
-        allowed -= {ev.ActionsAnnounced}
+        allowed -= {ev.ActionsAnnounced, ev.ExchangeRecorded}
     effects = {item.effect.id: item.effect for item in (*state.flying.values(), *state.parked)}
     calls = [one for one in answerable if effects[one].tool is not None]
     requests = [one for one in answerable if effects[one].tool is None]
@@ -167,6 +167,28 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             calls=st.just((AnnouncedCall(call_id="c1", tool="Bash", arguments='{"command":"rm a.py"}'),)),
             results=st.sampled_from([(), ("c1",)]),
         ),
+        ev.ExchangeRecorded: st.builds(
+            ev.ExchangeRecorded,
+            effect_id=st.sampled_from(talks or [""]),
+            provider=st.just("llm.test"),
+            model=st.just("m"),
+            request=st.just("ab" * 32),
+            prompt_tokens=st.integers(0, 9),
+            streamed=st.booleans(),
+        ),
+        ev.ToolsListed: st.builds(
+            ev.ToolsListed,
+            server=st.sampled_from(["", "a", "b"]),
+            tools=st.lists(
+                st.builds(
+                    ToolDefinition,
+                    name=st.sampled_from(["look", "send", "Send"]),
+                    digest=st.sampled_from(["ab" * 32, "cd" * 32]),
+                ),
+                max_size=3,
+            ).map(tuple),
+            exchange=st.sampled_from(["", *talks]),
+        ),
         ev.ResponseReceived: st.builds(
             ev.ResponseReceived,
             effect_id=st.sampled_from(requests or [""]),
@@ -183,7 +205,15 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             action=st.just(ev.GrantAction.REVOKE),
             changed_at_ns=st.just("5"),
         ),
-        ev.ToolCalled: st.builds(ev.ToolCalled, call=CALLS),
+        ev.ToolCalled: st.builds(
+            ev.ToolCalled,
+            call=st.builds(
+                changed,
+                CALLS,
+                server=st.sampled_from(["", "", "b"]),
+                exchange=st.sampled_from(["", *talks]),
+            ),
+        ),
         ev.ToolReturned: st.builds(
             ev.ToolReturned,
             effect_id=st.sampled_from(calls or [""]),
@@ -287,6 +317,7 @@ def verdicts(state: State) -> list[tuple[object, ...]]:
     ]
 
 
+RECORDS = (ev.ActionsAnnounced, ev.ExchangeRecorded, ev.ModelAsked)
 INBOUND = (ev.ActivityObserved, ev.LabelsKnown, ev.ResponseReceived, ev.ToolReturned)
 
 
@@ -299,6 +330,11 @@ def _knows_only_what_came_in(before: State, event: ev.Event, after: State) -> No
     assert new.read_level >= old.read_level
     assert new.sources[: len(old.sources)] == old.sources[:]
     assert new.returned[: len(old.returned)] == old.returned
+    assert new.pins.seen >= old.pins.seen
+    assert new.pins.altered >= old.pins.altered
+    assert new.pins.shadowing.keys() >= old.pins.shadowing.keys()
+    if not isinstance(event, ev.ToolsListed):
+        assert new.pins is old.pins
     if not isinstance(event, INBOUND):
         assert len(new.sources) == len(old.sources)
         assert len(new.returned) == len(old.returned)
@@ -345,7 +381,7 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
             redact |= _first_answers(before, event)
         state, commands = step(state, event)
         _knows_only_what_came_in(before, event, state)
-        if isinstance(event, ev.ActionsAnnounced | ev.ModelAsked):
+        if isinstance(event, RECORDS):
             assert changed(state, next_seq=before.next_seq) == before, (
                 "an announced action, or a call of a model, was no mere record"
             )
@@ -388,7 +424,7 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     for event in history:
         if isinstance(event, ev.OracleAnswered):
             event = changed(event, inferences=())
-        if not isinstance(event, ev.ActionsAnnounced | ev.ModelAsked):
+        if not isinstance(event, RECORDS):
             silent, _ = step(silent, event)
     assert verdicts(silent) == verdicts(state), (
         "what a model announced, or that one was asked, changed a verdict"

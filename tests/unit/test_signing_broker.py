@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.gate import Unaudited
 from tests.property.test_signing_requests import sign_request, text, to_sign
 
 from interlock.boundary.net.gate import Body, Passage, Passed, Refused
@@ -25,7 +26,7 @@ SIGNED = b"\x0e" + text(b"signature")
 LIST = b"\x0c" + struct.pack("!I", 1) + text(KEY) + text(b"me")
 
 
-class Word:
+class Word(Unaudited):
     """A gate. Takes: `passes`, its word for all that is proposed."""
 
     def __init__(self, passes: bool = True) -> None:

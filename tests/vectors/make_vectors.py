@@ -8,6 +8,7 @@ import os
 
 from tests.vectors.cases_corrections import corrected
 from tests.vectors.cases_derivation import derived
+from tests.vectors.cases_lens import lensed
 from tests.vectors.cases_meaning import archives, shapes
 from tests.vectors.cases_models import modelled
 from tests.vectors.cases_panel import of_panels
@@ -40,6 +41,7 @@ def vectors() -> list[Vector]:
         *redacted(),
         *of_panels(),
         *corrected(),
+        *lensed(),
     ]
     names = [vector.name for vector in made]
     assert len(names) == len(set(names)), "vector names repeat"

@@ -121,7 +121,7 @@ def _print(story: RunStory, *, everything: bool) -> None:
         print(f"\n{ink.strong(fate.value)} ({len(records)})")
         before = ""
         for record in records if everything else records[:FOLD]:
-            by = _by(story, record)
+            by = _by(record)
             _print_effect(ink, record, f"{by.partition(' ')[0]} the same" if by and by == before else by)
             before = by
         if len(records) > FOLD and not everything:
@@ -214,17 +214,11 @@ def _moved(record: EffectStory) -> str:
     return "" if record.moved is None else f"  {safe(record.moved.words)}"
 
 
-def _by(story: RunStory, record: EffectStory) -> str:
-    """Return the model's call that names an effect, or came before it; what an agent keeps for itself names none."""
-    from interlock.runtime.naming_actions import Certainty, short
+def _by(record: EffectStory) -> str:
+    """Return how an effect stands to the model's calls; nothing of what an agent keeps for itself."""
+    from interlock.runtime.naming_actions import shortly
 
-    action = story.action_of(record)
-    if action is None or action.announced is None:
-        return ""
-    if action.certainty is Certainty.NAMES:
-        return f"by {short(action.announced.call)}"
-    own = record.effect.change is not None and record.effect.change.place.root.startswith("state:")
-    return "" if own else f"after {short(action.announced.call)}"
+    return "" if record.tie is None else shortly(record.tie)
 
 
 def _document(story: RunStory) -> dict[str, object]:
@@ -271,7 +265,7 @@ def document(record: EffectStory, story: RunStory) -> dict[str, object]:
         **({"votes": plain(record.votes)} if record.votes else {}),
         "node": record.node,
         "response": plain(record.response),
-        "action": _action(story, record),
+        "action": _action(record),
         **moved_document(record.moved),
         **outside_document(record.effect.change),
     }
@@ -291,17 +285,7 @@ def moved_document(moved: Moved | None) -> dict[str, object]:
     return {"moved_from": str(moved.other.place), "edited": moved.edited}
 
 
-def _action(story: RunStory, record: EffectStory) -> dict[str, object] | None:
-    action = story.action_of(record)
-    if action is None:
-        return None
-    found: dict[str, object] = {"certainty": action.certainty.value}
-    if action.announced is not None:
-        call = action.announced.call
-        found |= {
-            "tool": call.tool,
-            "arguments": call.arguments,
-            "call": call.call_id,
-            "exchange": action.announced.exchange,
-        }
-    return found
+def _action(record: EffectStory) -> dict[str, object] | None:
+    from interlock.runtime.naming_actions import document as tied
+
+    return None if record.tie is None else tied(record.tie)

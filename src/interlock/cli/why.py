@@ -47,7 +47,7 @@ def main(words: list[str]) -> int:
             }
         )
         return 0
-    _print(story, record, reasons)
+    _print(record, reasons)
     return 0
 
 
@@ -68,14 +68,17 @@ def _find(story: RunStory, wanted: str) -> EffectStory:
     )
 
 
-def _print(story: RunStory, record: EffectStory, reasons: Reasons) -> None:
+def _print(record: EffectStory, reasons: Reasons) -> None:
     ink = Ink(sys.stdout)
     effect, verdict = record.effect, record.verdict
     print(
         f"{ink.strong(effect.id)} {effect.operation} {safe(effect.object)}: {ink.decision(record.fate.value)}"
     )
-    for line in _action(story, record):
-        print(f"  {safe(line)}")
+    if record.tie is not None:
+        from interlock.runtime.naming_actions import in_words
+
+        for line in in_words(record.tie):
+            print(f"  {safe(line)}")
     if record.moved is not None:
         print(f"  {safe(record.moved.words)}")
     for facet in effect.facets:
@@ -113,23 +116,3 @@ def _print(story: RunStory, record: EffectStory, reasons: Reasons) -> None:
         if exception.allowed_objective:
             print(f"  it may: {safe(exception.allowed_objective)}")
     print(ink.faint(f"  recorded at node {record.node}"))
-
-
-_CERTAINTIES = {
-    "names-it": "the model's call names it",
-    "before-it": "the model's call before it",
-    "no-call": "no call of the model's announced it",
-    "unknown": "no call of the model's names it; when it happened among them was not seen",
-}
-
-
-def _action(story: RunStory, record: EffectStory) -> list[str]:
-    action = story.action_of(record)
-    if action is None:
-        return []
-    said = _CERTAINTIES[action.certainty.value]
-    if action.announced is None:
-        return [said]
-    call = action.announced.call
-    ids = ", ".join(filter(None, (call.call_id, f"exchange {action.announced.exchange}")))
-    return [f"{said} ({ids}):", f"  {call.tool} {call.arguments}"]

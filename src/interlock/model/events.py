@@ -25,7 +25,7 @@ from interlock.model.inferences import Inference
 from interlock.model.places import Root
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
-from interlock.model.tools import ToolCall, ToolResult
+from interlock.model.tools import ToolCall, ToolDefinition, ToolResult
 from interlock.model.verdicts import Decision, SemanticException
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "CommitFailed",
     "DiscardRequested",
     "Event",
+    "ExchangeRecorded",
     "Faulted",
     "FileRead",
     "FileWrite",
@@ -65,6 +66,7 @@ __all__ = [
     "TaskGiven",
     "ToolCalled",
     "ToolReturned",
+    "ToolsListed",
     "TrafficRefused",
     "ViewRestored",
     "Vote",
@@ -153,6 +155,41 @@ class ToolReturned:
     def outcome(self) -> Outcome:
         """Return how it came back."""
         return self.result.outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsListed:
+    """Tools were offered, to the agent by a server or to the model by the agent; each is pinned as first described.
+
+    Takes: `server`, whose they are, `""` where the agent lists all that it has; `exchange`, the effect id of the
+    exchange with the model that lists them, `""` where a server did.
+    """
+
+    server: str
+    tools: tuple[ToolDefinition, ...]
+    exchange: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRecorded:
+    """An exchange of the agent with its model, just before its end: who was asked what, and what came, by digest.
+
+    Takes: `provider`, the host, or the name of the upstream; `model`, as asked for, and `answered_as`, as the answer
+    names it; `request` and `answer`, SHA-256 in hex of the bodies, the answer's as received; `fault`, why there is no
+    whole answer.
+    Holds: it is bound to no weights: who answered is what the provider says. Nothing is decided by it.
+    """
+
+    effect_id: str
+    provider: str
+    model: str
+    request: str
+    answered_as: str = ""
+    answer: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    streamed: bool = False
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,6 +439,8 @@ Event = (
     | MessageMade
     | ToolCalled
     | ToolReturned
+    | ToolsListed
+    | ExchangeRecorded
     | ActionsAnnounced
     | ResponseReceived
     | TrafficRefused

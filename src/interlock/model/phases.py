@@ -42,6 +42,8 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.MessageMade,
             ev.ToolCalled,
             ev.ToolReturned,
+            ev.ToolsListed,
+            ev.ExchangeRecorded,
             ev.ActionsAnnounced,
             ev.ResponseReceived,
             ev.TrafficRefused,

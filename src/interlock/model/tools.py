@@ -14,7 +14,9 @@ class ToolCall:
 
     Takes: `call`, the caller's own id of it; `tool`, the name; `server`, which tool server offers it, `""` where there
     is one only; `arguments`, a JSON object as canonical text (keys sorted, no white space, no escapes but those that
-    JSON needs); `placeholders`, ids of deferred effects whose placeholder stands in the arguments.
+    JSON needs); `placeholders`, ids of deferred effects whose placeholder stands in the arguments; `exchange`, the
+    effect id of the exchange with the model that announced it, `""` where the agent itself called. What was announced
+    is made by the agent, so it is never parked.
     """
 
     call: str
@@ -22,11 +24,23 @@ class ToolCall:
     arguments: str
     server: str = ""
     placeholders: tuple[str, ...] = ()
+    exchange: str = ""
 
     @property
     def name(self) -> str:
         """Return the tool's name, with its server where it has one."""
         return f"{self.server}/{self.tool}" if self.server else self.tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """One tool, as its server or the agent describes it to the model.
+
+    Takes: `digest`, SHA-256 in hex of the canonical JSON of all of it: description, schema, annotations.
+    """
+
+    name: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ EVENT_NAMES: dict[type, str] = {
     ev.MessageMade: "message-made",
     ev.ToolCalled: "tool-called",
     ev.ToolReturned: "tool-returned",
+    ev.ToolsListed: "tools-listed",
+    ev.ExchangeRecorded: "exchange-recorded",
     ev.ActionsAnnounced: "actions-announced",
     ev.ResponseReceived: "response-received",
     ev.TrafficRefused: "traffic-refused",

@@ -14,6 +14,7 @@ from interlock.model.records import dataclass
 from interlock.model.redactions import Redacted
 from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.policy import Knowledge, Policy
+from interlock.policy.tools.pinning import NO_PINS, Pins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +138,11 @@ class State:
     def conflict_choice(self) -> OnConflict:
         """Return what is done about conflicts in the scope that is being resolved."""
         return self.on_conflict if self.living is None else self.living_conflict
+
+    @property
+    def pins(self) -> Pins:
+        """Return the tools that were offered so far."""
+        return NO_PINS if self.knowledge is None else self.knowledge.pins
 
     def redacted(self, effect_id: str) -> Redacted | None:
         """Return how a parked request leaves that is redacted, None for one that leaves as it is."""

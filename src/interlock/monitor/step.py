@@ -71,8 +71,10 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return _activity(state, event)
         case ev.MessageMade():
             return traffic.message_made(state, event)
-        case ev.ActionsAnnounced():
-            return _actions_announced(state, event)
+        case ev.ActionsAnnounced() | ev.ExchangeRecorded():
+            return traffic.exchange_told(state, event)
+        case ev.ToolsListed():
+            return traffic.tools_listed(state, event)
         case ev.TaskGiven():
             return _task_given(state, event)
         case ev.BoundaryStood():
@@ -146,7 +148,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
         on_conflict=event.on_conflict,
         degraded=event.degraded,
         policy=policy,
-        knowledge=rules.Knowledge.started(policy, state.task, state.root_node),
+        knowledge=rules.Knowledge.started(policy, state.task, state.root_node, event.roots),
         apm_node=node,
     ), out.then()
 
@@ -190,16 +192,6 @@ def _command_exited(state: State, event: ev.CommandExited) -> tuple[State, Comma
         # A merge of the living command's is neither done nor undone: recovery ends it before anything else.
         return changed(state, living=None, phase=Phase.STUCK, next_seq=out.seq), out.then(cmd.Hold())
     return scope.listing(committing.over(state), out)
-
-
-def _actions_announced(state: State, event: ev.ActionsAnnounced) -> tuple[State, Commands]:
-    """Write down what the model's traffic says of the agent's actions. Holds: nothing else changes."""
-    item = state.flying.get(event.effect_id)
-    if item is None or item.effect.operation != "net.model":
-        raise ProtocolError("announced actions belong to no exchange with a model that is under way")
-    out = Writing(state)
-    out.node(NodeKind.AGENT_STEP, item.call, "agent", event_payload(event))
-    return changed(state, next_seq=out.seq), out.then()
 
 
 def _model_asked(state: State, event: ev.ModelAsked) -> tuple[State, Commands]:

@@ -64,6 +64,8 @@ def tool_called(state: State, event: ev.ToolCalled) -> tuple[State, Commands]:
     """Decide a call that a tool lens holds."""
     assert state.policy is not None
     assert state.knowledge is not None
+    if event.call.exchange:
+        _talk(state, event.call.exchange)
     effect = rules.characterise_call(state.policy, state.knowledge, event.call, f"e{state.proposed + 1}")
     return propose(state, event, effect, event.call.placeholders)
 
@@ -83,6 +85,37 @@ def message_made(state: State, event: ev.MessageMade) -> tuple[State, Commands]:
         state.policy, state.knowledge, stream.effect, message, f"e{state.proposed + 1}"
     )
     return propose(state, event, effect, message.placeholders)
+
+
+def tools_listed(state: State, event: ev.ToolsListed) -> tuple[State, Commands]:
+    """Pin the tools that were offered. Raises: ProtocolError, if no such exchange is under way."""
+    assert state.knowledge is not None
+    parent = _talk(state, event.exchange).call if event.exchange else state.apm_node
+    out = Writing(state)
+    out.node(NodeKind.TOOL_OUTPUT, parent, "agent", event_payload(event))
+    return changed(state, next_seq=out.seq, knowledge=state.knowledge.with_tools(event)), out.then()
+
+
+def exchange_told(state: State, event: ev.ActionsAnnounced | ev.ExchangeRecorded) -> tuple[State, Commands]:
+    """Write down what an exchange with the model says of itself. Holds: nothing else changes.
+
+    Raises: ProtocolError, if no such exchange is under way.
+    """
+    item = _talk(state, event.effect_id)
+    out = Writing(state)
+    kind = NodeKind.AGENT_STEP if isinstance(event, ev.ActionsAnnounced) else NodeKind.INFERENCE
+    out.node(kind, item.call, "agent", event_payload(event))
+    knowledge = state.knowledge
+    if isinstance(event, ev.ActionsAnnounced) and knowledge is not None:
+        knowledge = knowledge.with_announced(event)
+    return changed(state, next_seq=out.seq, knowledge=knowledge), out.then()
+
+
+def _talk(state: State, effect_id: str) -> Decided:
+    item = state.flying.get(effect_id)
+    if item is None or item.effect.operation != "net.model":
+        raise ProtocolError("what is said of an exchange belongs to none with a model that is under way")
+    return item
 
 
 def traffic_refused(state: State, event: ev.TrafficRefused) -> tuple[State, Commands]:

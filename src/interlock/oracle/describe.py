@@ -62,6 +62,8 @@ def reasons(item: Item) -> list[str]:
         lines.extend(f"{hazard.value}: {_HAZARDS[hazard]}" for hazard in change.hazards)
     lines.extend(_sent(effect.request, effect.message))
     lines.extend(f"{facet.kind}: {facet.reason}" for facet in effect.facets)
+    if item.tie:
+        lines.append(item.tie)
     lines.append("waits: " + (item.verdict.reason or "nothing vouches for it"))
     return [shown(line) for line in lines]
 
@@ -91,6 +93,8 @@ def explanation(item: Item) -> list[str]:
         lines.append(f"  arguments: {effect.tool.arguments}")
     lines.extend(f"  {facet.kind}: {facet.reason}" for facet in effect.facets)
     lines.extend(f"  depends on {value.role}: {value.text}" for value in effect.steering)
+    if item.tie:
+        lines.append(f"  {item.tie}")
     if effect.carried > effect.clearance:
         carried, clearance = effect.carried.name.lower(), effect.clearance.name.lower()
         lines.append(f"  carries {carried} data to a place cleared for {clearance}")

@@ -56,7 +56,9 @@ class Human:
 
     def _converse(self, question: Question, terminal: Terminal) -> OracleAnswered:
         review = Review(
-            question=question, items=arrange(question.deferred, question.moved), screen=terminal.screen
+            question=question,
+            items=arrange(question.deferred, question.moved, question.ties),
+            screen=terminal.screen,
         )
         state = State()
         terminal.write("\n" + review.opening())

@@ -16,12 +16,16 @@ _TERM = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A deferred effect with its number in the review, from 1. Takes: `moved`, what is said of a moved file."""
+    """A deferred effect with its number in the review, from 1.
+
+    Takes: `moved`, what is said of a moved file; `tie`, how it stands to the calls that the model announced.
+    """
 
     number: int
     effect: Effect
     verdict: Verdict
     moved: str = ""
+    tie: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +43,24 @@ class Row:
 
 
 def arrange(
-    deferred: Sequence[tuple[Effect, Verdict]], moved: Mapping[str, str] | None = None
+    deferred: Sequence[tuple[Effect, Verdict]],
+    moved: Mapping[str, str] | None = None,
+    ties: Mapping[str, str] | None = None,
 ) -> tuple[Item, ...]:
     """Number the effects so that every folder's effects stand together, its own before its subfolders'.
 
-    Takes: `moved`, effect id -> what is said of a file that was moved.
+    Takes: `moved`, effect id -> what is said of a file that was moved; `ties`, how it stands to the model's calls.
     """
-    told = moved or {}
+    told, tied = moved or {}, ties or {}
     ordered = sorted(deferred, key=lambda pair: (_folders_last(pair[0].object), pair[0].id))
     return tuple(
-        Item(number=number, effect=effect, verdict=verdict, moved=told.get(effect.id, ""))
+        Item(
+            number=number,
+            effect=effect,
+            verdict=verdict,
+            moved=told.get(effect.id, ""),
+            tie=tied.get(effect.id, ""),
+        )
         for number, (effect, verdict) in enumerate(ordered, start=1)
     )
 

@@ -56,15 +56,16 @@ def _not_by_policy(_effect: Effect) -> bool:
 class Question:
     """The deferred effects of one scope, put to an oracle.
 
-    Takes: `task`, the principal's words; `deferred`, in order of proposal; `diff`, which gives an
-    effect's unified diff, or a request's body, as text and may raise; `now`, whether the command still runs and
-    waits for the answer, so that nothing can be left for later; `hunks`, which gives those of an effect that can be
-    released alone, numbered as in its diff (none where it has none); `merged`, which gives the diff that the merge of
-    a conflict makes on the host, and raises InputError where it is not clean; `moved`, effect id -> what is said of a
-    file that was moved; `redacted`, which gives a request's query and body with what a release by `redact` would cut
-    out of them in `[-…-]`, and raises InputError where it cannot be redacted; `redacts`, whether the policy has it
-    leave so where nobody is asked; `context`, which gives what a model may be shown of the run, None where it cannot be
-    had; `budget`, what the models of one panel may cost together, None where the oracle has its own.
+    Takes: `task`, the principal's words; `deferred`, in order of proposal; `diff`, which gives an effect's unified
+    diff, or a request's body, as text and may raise; `now`, whether the command still runs and waits for the answer, so
+    that nothing can be left for later; `hunks`, which gives those of an effect that can be released alone, numbered as
+    in its diff (none where it has none); `merged`, which gives the diff that the merge of a conflict makes on the host,
+    and raises InputError where it is not clean; `moved`, effect id -> what is said of a file that was moved; `ties`,
+    effect id -> how it stands to the calls that the model announced; `redacted`, which gives a request's query and body
+    with what a release by `redact` would cut out of them in `[-…-]`, and raises InputError where it cannot be redacted;
+    `redacts`, whether the policy has it leave so where nobody is asked; `context`, which gives what a model may be
+    shown of the run, None where it cannot be had; `budget`, what the models of one panel may cost together, None where
+    the oracle has its own.
     """
 
     task: str
@@ -74,6 +75,7 @@ class Question:
     hunks: Callable[[Effect], Sequence[ShownHunk]] = _no_hunks
     merged: Callable[[Effect], str] = _no_merge
     moved: Mapping[str, str] = field(default_factory=dict)
+    ties: Mapping[str, str] = field(default_factory=dict)
     redacted: Callable[[Effect], str] = _no_redaction
     redacts: Callable[[Effect], bool] = _not_by_policy
     context: Callable[[], Context] | None = None

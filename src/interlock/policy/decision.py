@@ -29,6 +29,9 @@ from interlock.policy.rules import Finding, Request, Rule, evaluate, is_ours, ru
 _NOT_FORBIDDEN = Check(guard=Guard.RULES, outcome=CheckOutcome.PASS, rules=(), reason="no rule forbids it")
 _GO_ON = "go on with the task without this change, and say in your answer what you left out"
 _GO_ON_NET = "go on with the task without this request, and say in your answer what you left out"
+_GO_ON_TIED = "do it by a call of its own that names it, if the task needs it, or leave it out and say so in your answer"
+UNTIED = (("lens.unannounced",), ("lens.differs",), ("lens.covered",))
+"""What decided where an effect is asked about since the model's calls do not tell of it."""
 _SHOWN_NAMES = 12
 
 
@@ -75,9 +78,30 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
                 _faulted(effect, Guard.PROVENANCE, "the origin of its values could not be worked out")
             )
         else:
-            verdict = _conclude(effect, origin[0], origin[1], findings[number], known)
+            doubted = "" if effect.tool is None else knowledge.pins.doubt(effect.tool)
+            verdict = _conclude(effect, origin, findings[number], known, doubted)
             verdicts.append(_hushed(policy, effect, verdict))
-    return tuple(verdicts)
+    return _tied(policy, knowledge, effects, tuple(verdicts))
+
+
+def _tied(
+    policy: Policy, knowledge: Knowledge, effects: Sequence[Effect], verdicts: tuple[Verdict, ...]
+) -> tuple[Verdict, ...]:
+    """Defer what would be released and is not what the model's calls tell of, where the policy wants that (`lens`)."""
+    if not policy.lens.defers or not any(one.decision is Decision.RELEASE for one in verdicts):
+        return verdicts
+    from interlock.policy.announced_ties import Ties, with_ties
+
+    try:
+        return with_ties(Ties(policy, knowledge), effects, verdicts)
+    except BaseException as failure:  # fail closed: what cannot be tied is refused
+        if not is_ours(failure):
+            raise
+        fault = f"it could not be tied to a call of the model's ({type(failure).__name__})"
+        return tuple(
+            _faulted(effect, Guard.PROVENANCE, fault) if one.decision is Decision.RELEASE else one
+            for effect, one in zip(effects, verdicts, strict=True)
+        )
 
 
 def _hushed(policy: Policy, effect: Effect, verdict: Verdict) -> Verdict:
@@ -171,16 +195,17 @@ def _request(policy: Policy, knowledge: Knowledge, effect: Effect, *, derived: b
 
 def _conclude(
     effect: Effect,
-    derivations: tuple[Derivation, ...],
-    missing: tuple[str, ...],
+    origin: tuple[tuple[Derivation, ...], tuple[str, ...]],
     finding: Finding,
     known: dict[str, Rule],
+    doubted: str,
 ) -> Verdict:
+    derivations, missing = origin
     if finding.fault:
         return _faulted(effect, Guard.RULES, finding.fault)
     if finding.forbids:
         return _forbidden(effect, finding.forbids, known)
-    doubt = _doubt(effect, missing, finding.permits)
+    doubt = doubted or _doubt(effect, missing, finding.permits)
     if doubt:
         check = Check(guard=Guard.PROVENANCE, outcome=CheckOutcome.UNDECIDED, rules=(), reason=doubt)
         return Verdict(
@@ -300,6 +325,14 @@ def exception_for(
 
     Takes: `rationale`, the oracle's reason, `""` where it gave none; `policy`, to name the hosts that may be read.
     """
+    if verdict.checks and verdict.checks[-1].rules[:1] in UNTIED:
+        return SemanticException(
+            type=ExceptionType.PROVENANCE,
+            violated_rule=verdict.checks[-1].rules[0],
+            rationale=rationale or verdict.reason,
+            constraints=("what is done must be what the call says that it does",),
+            allowed_objective=_GO_ON_TIED,
+        )
     if effect.channel is Channel.TOOL:
         from interlock.policy.tools.words import tool_exception
 

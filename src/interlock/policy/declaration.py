@@ -7,7 +7,9 @@ from interlock.model.labels import Confidentiality
 from interlock.model.places import GIT_PREFIX, HOME, WORKSPACE, Place
 from interlock.model.records import dataclass
 from interlock.policy.globs import matcher
-from interlock.policy.network import Network, undeclared
+from interlock.policy.lens import Lens
+from interlock.policy.mcp import McpServer
+from interlock.policy.network import HostRules, Network, undeclared
 from interlock.policy.operator import ONE_CORRECTION, Operator
 from interlock.policy.tools.roles import ToolRoles
 
@@ -165,6 +167,12 @@ class Policy:
     operator: Operator = field(default_factory=Operator)
     corrections: int = ONE_CORRECTION
     """How often an action that an oracle refused by S, T or I may be mended and is asked about again."""
+    lens: Lens = field(default_factory=Lens)
+    mcp: tuple[McpServer, ...] = ()
+    own_home: tuple[str, ...] = ()
+    """Of `home`, what the agent's profile names: the agent program's own."""
+    own_hosts: HostRules = field(default_factory=HostRules)
+    """Of the hosts, those that the agent's profile names."""
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""

@@ -10,6 +10,9 @@ from typing import TypeVar
 from interlock.model.errors import PolicyError
 from interlock.policy.declaration import Environment, Limits, Policy, SandboxChoices
 from interlock.policy.document import Document, read_document
+from interlock.policy.lens import Lens
+from interlock.policy.mcp import McpServer
+from interlock.policy.network import HostRules
 from interlock.policy.network_loading import read_network
 from interlock.policy.operator import ONE_CORRECTION, Operator
 from interlock.policy.presets import CURRENT, TEXTS
@@ -52,6 +55,8 @@ _KEYS = (
     "commit",
     "corrections",
     "operator",
+    "lens",
+    "mcp",
     "cedar",
 )
 _ORDERS = ("files-first", "requests-first")
@@ -161,6 +166,10 @@ def _policy(
         sign=read_namespaces(document),
         operator=_operator(document, base.operator if base else Operator()),
         corrections=_corrections(document, base.corrections if base else ONE_CORRECTION),
+        lens=_lens(document, base.lens if base else Lens()),
+        mcp=_mcp(document, base.mcp if base else ()),
+        own_home=base.own_home if base else (),
+        own_hosts=base.own_hosts if base else HostRules(),
     )
 
 
@@ -242,6 +251,22 @@ def _corrections(document: Document, base: int) -> int:
     from interlock.policy.operator_loading import read_corrections
 
     return read_corrections(document, base)
+
+
+def _lens(document: Document, base: Lens) -> Lens:
+    if document.values.get("lens") is None:
+        return base
+    from interlock.policy.lens_loading import read_lens
+
+    return read_lens(document, base)
+
+
+def _mcp(document: Document, base: tuple[McpServer, ...]) -> tuple[McpServer, ...]:
+    if document.values.get("mcp") is None:
+        return base
+    from interlock.policy.mcp_loading import read_mcp
+
+    return read_mcp(document, base)
 
 
 def _tools(document: Document, base: ToolRoles) -> ToolRoles:

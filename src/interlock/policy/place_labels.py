@@ -7,7 +7,7 @@ Source: KAIROS, labels that follow data; Denning 1976 (the join); the intervals,
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from interlock.model.events import ActivityObserved, FileRead, LabelsKnown, Plac
 from interlock.model.labels import Confidentiality, Integrity, Label
 from interlock.model.places import Place
 from interlock.model.records import changed, dataclass
+from interlock.policy.announced import Moment, with_moment
 from interlock.policy.declaration import Policy
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ MAX_HELD = 32
 class Written:
     """What a place that this run wrote inherited.
 
-    Takes: `held`, how many of `PlaceLabels.held` had been read before.
+    Takes: `held`, how many of `PlaceLabels.held` had been read before; `moments`, when it was written, as
+    `policy.announced` tells time: empty where that was before the first exchange with a model.
     """
 
     label: Label
     held: int = 0
+    moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +96,17 @@ class PlaceLabels:
         )
 
     def with_activity(
-        self, policy: Policy, activity: ActivityObserved, before: Label, after: Label
+        self,
+        policy: Policy,
+        activity: ActivityObserved,
+        before: Label,
+        after: Label,
+        moment: Callable[[int], Moment] | None = None,
     ) -> "PlaceLabels":
         """Return the labels after a batch of file events.
 
-        Takes: `before` and `after`, the join of all that was read up to the batch's begin and its end.
+        Takes: `before` and `after`, the join of all that was read up to the batch's begin and its end; `moment`, what
+        tells when a write happened, None before the first exchange with a model.
         """
         held = self._with_held(policy, activity)
         if not activity.writes:
@@ -107,8 +116,11 @@ class PlaceLabels:
         for write in activity.writes:
             label = joins.until(write.closed)
             there = layer.get(write.place) or self.written_at(write.place)
+            moments = there.moments if there is not None else ()
             layer[write.place] = Written(
-                label=label if there is None else there.label.join(label), held=len(held)
+                label=label if there is None else there.label.join(label),
+                held=len(held),
+                moments=moments if moment is None else with_moment(moments, moment(write.opened)),
             )
         return changed(self, held=held, written=_layered(self.written, layer))
 

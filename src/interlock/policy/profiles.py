@@ -12,7 +12,7 @@ from dataclasses import replace
 from interlock.model.records import dataclass
 from interlock.policy.declaration import Policy
 from interlock.policy.document import Document, Path, Tree, read_document
-from interlock.policy.network import SAFE_METHODS, Network, undeclared
+from interlock.policy.network import SAFE_METHODS, HostRules, Network, undeclared
 from interlock.policy.reading import entries, known_keys, needs, section, text_at, texts_at, value_at, wrong
 
 VERSION = 1
@@ -186,7 +186,13 @@ def with_profile(
         raise document.mistake((*path, "name"), "not a profile's name", hint="write `name: my-agent`")
     section(document, (*path, "policy"), POLICY_KEYS, 'policy: {state: ["~/.my-agent"]}')
     mixed = _checked(_part(document, (*path, "policy")), base, read)
-    return replace(mixed, profile=name)
+    before = base.network.hosts if base is not None else ()
+    return replace(
+        mixed,
+        profile=name,
+        own_home=tuple(one for one in mixed.home if base is None or one not in base.home),
+        own_hosts=HostRules(one for one in mixed.network.hosts if one not in before),
+    )
 
 
 def check(part: Document) -> None:

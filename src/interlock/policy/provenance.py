@@ -6,17 +6,28 @@ Source: KAIROS, labels and relabelling at the boundary.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import Effect
-from interlock.model.events import ActivityObserved, FileRead, GrantChanged, LabelsKnown
+from interlock.model.events import (
+    ActionsAnnounced,
+    ActivityObserved,
+    FileRead,
+    GrantChanged,
+    LabelsKnown,
+    ToolsListed,
+)
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
+from interlock.model.places import Root
 from interlock.model.records import changed, dataclass
 from interlock.model.requests import NetRequest, NetResponse, Outcome
 from interlock.model.tools import ToolCall, ToolResult
+from interlock.policy.announced import Announced
 from interlock.policy.declaration import Policy
 from interlock.policy.grants import Grant, grants_of, with_change, with_grants
 from interlock.policy.place_labels import NO_LABELS, PlaceLabels, label_of_read, parts_of_read
 from interlock.policy.sensitivity import NOTHING, Known
 from interlock.policy.sources import FILE, MAX_SOURCE_LENGTH, NET, TASK, Source, Sources
+from interlock.policy.tools.pinning import NO_PINS, Pins
 
 if TYPE_CHECKING:
     from interlock.policy.sensitive_fields import Part
@@ -33,6 +44,7 @@ UNREAD = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PU
 """What a trusted text is that came when there was no more room for it."""
 A_CALL = 200
 """What a call or an answer counts beside its text."""
+NOTHING_ANNOUNCED = Announced()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +74,20 @@ class Knowledge:
     """Whether there was no room for one of them: then nobody knows how many there were."""
     kept_length: int = 0
     """Of `returned` and `passed`."""
+    pins: Pins = NO_PINS
+    """The tools that were offered."""
+    announced: Announced = NOTHING_ANNOUNCED
+    """The calls that the agent's model announced."""
 
     @classmethod
-    def started(cls, policy: Policy, task: str, node: int) -> "Knowledge":
+    def started(cls, policy: Policy, task: str, node: int, roots: tuple[Root, ...] = ()) -> "Knowledge":
         """Return what is known when the principal has spoken."""
+        announced = Announced.started(roots) if roots else NOTHING_ANNOUNCED
         if not policy.task_trusted:
             label = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
-            return cls(task_node=node, sources=Sources(), label=label)
-        return cls(task_node=node, sources=Sources((Source(kind=TASK, node=node, offset=0, text=task),)))
+            return cls(task_node=node, sources=Sources(), label=label, announced=announced)
+        sources = Sources((Source(kind=TASK, node=node, offset=0, text=task),))
+        return cls(task_node=node, sources=sources, announced=announced)
 
     def with_reads(self, policy: Policy, reads: Sequence[FileRead], node: int) -> "Knowledge":
         """Return what is known after these reads, which the ledger's `node` records."""
@@ -133,8 +151,12 @@ class Knowledge:
     def with_activity(self, policy: Policy, activity: ActivityObserved, node: int) -> "Knowledge":
         """Return what is known after a batch of file events, which the ledger's `node` records."""
         known = self.with_reads(policy, activity.reads, node)
-        places = self.places.with_activity(policy, activity, self.read_label, known.read_label)
-        return known if places is self.places else changed(known, places=places)
+        announced = self.announced.with_activity(activity)
+        moment = self.announced.moment_of() if self.announced.seen and activity.writes else None
+        places = self.places.with_activity(policy, activity, self.read_label, known.read_label, moment)
+        if places is self.places and announced is self.announced:
+            return known
+        return changed(known, places=places, announced=announced)
 
     def with_labels(self, policy: Policy, event: LabelsKnown) -> "Knowledge":
         """Return what is known when the label store has spoken; where it is damaged, everything may be sensitive."""
@@ -145,7 +167,13 @@ class Knowledge:
         """Return what is known when a request has passed: what its host answers is about to be read."""
         request = effect.request
         if request is None:
-            return self._with_call(policy, effect.tool)
+            return self._with_call(policy, effect)
+        if effect.operation == "net.model" and effect.message is None:
+            asked = changed(self, announced=self.announced.with_asked(effect.id))
+            return asked._with_sent(policy, effect, request)
+        return self._with_sent(policy, effect, request)
+
+    def _with_sent(self, policy: Policy, effect: Effect, request: NetRequest) -> "Knowledge":
         if self.sensitive and effect.clearance < self.sensitive.highest:
             from interlock.policy.net_effects import destination_of, pieces_of
 
@@ -156,7 +184,15 @@ class Knowledge:
                 return changed(self, sensitive=left).with_answer_of(policy, request)
         return self.with_answer_of(policy, request)
 
-    def _with_call(self, policy: Policy, call: ToolCall | None) -> "Knowledge":
+    def _with_call(self, policy: Policy, effect: Effect) -> "Knowledge":
+        call = effect.tool
+        if call is not None and call.exchange:
+            said = AnnouncedCall(call_id=call.call, tool=call.name, arguments=call.arguments)
+            announced = self.announced.with_call(said, call.exchange, effect.id)
+            return changed(self, announced=announced)._counted(policy, call)
+        return self._counted(policy, call)
+
+    def _counted(self, policy: Policy, call: ToolCall | None) -> "Knowledge":
         if call is None or not policy.tools.counts(call.name):
             return self
         size = len(call.arguments) + A_CALL
@@ -179,6 +215,10 @@ class Knowledge:
         Holds: the words of a host that the policy trusts vouch only where they answer a plain read with success: an
         error, and what answers a write, may repeat what the agent sent.
         """
+        if effect.operation == "net.model":
+            ended = self.announced.with_answered(effect.id)
+            if ended is not self.announced:
+                return changed(self, announced=ended).with_response(policy, effect, response, node)
         request = effect.request
         if request is None or response.status == 0 or response.size_bytes == 0:
             return self
@@ -206,7 +246,20 @@ class Knowledge:
         """Return what is known after a tool's answer, which the ledger's `node` records."""
         from interlock.policy.tools.knowing import with_tool_result
 
-        return with_tool_result(policy, self, effect, result, node)
+        known = self
+        if effect.tool is not None and effect.tool.exchange:
+            known = changed(self, announced=self.announced.with_result(effect.id))
+        return with_tool_result(policy, known, effect, result, node)
+
+    def with_announced(self, event: ActionsAnnounced) -> "Knowledge":
+        """Return what is known after an answer of the agent's model was read."""
+        told = self.announced.with_told(event.effect_id, event.calls, event.results, event.note)
+        return changed(self, announced=told)
+
+    def with_tools(self, event: ToolsListed) -> "Knowledge":
+        """Return what is known after tools were listed."""
+        pins = self.pins.after(event)
+        return self if pins is self.pins else changed(self, pins=pins)
 
     def with_grant(self, effect: Effect, node: int) -> "Knowledge":
         """Return what is known after an oracle released a request, by the resolution that `node` records.
@@ -244,6 +297,7 @@ class Knowledge:
         label = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
         return changed(
             self,
+            announced=self.announced.with_unseen(),
             label=self.label.join(label),
             lost_level=Confidentiality.PUBLIC if listed and not self.places.lost else policy.highest_level,
         )

@@ -105,6 +105,13 @@ def candidates(
         change = Change(kind="task", text=words, why="the task's own words name it")
         yield change, policy, _told(knowledge, words)
     yield from _permitting(policy, knowledge, effect)
+    if policy.lens.defers:
+        for key in ("covered", "differs", "unannounced"):
+            yaml = f"lens: {{{key}: show}}\n"
+            candidate = _with(policy, yaml)
+            if candidate is not None:
+                why = "what the model's calls do not tell of is only shown"
+                yield Change(kind="policy", text=yaml, why=why), candidate, knowledge
 
 
 def _of_call(policy: Policy, knowledge: Knowledge, effect: Effect) -> Iterator[Candidate]:

@@ -31,16 +31,23 @@ class Announcing:
         wire = wire_of(request.path)
         if not wire:
             return None
+        reading = _read(wire, response, body)
+        return self.heard(effect_id, request, reading.calls, reading.note)
+
+    def heard(
+        self, effect_id: str, request: NetRequest, calls: tuple[AnnouncedCall, ...], note: str = ""
+    ) -> ev.ActionsAnnounced | None:
+        """Return what is said of an exchange whose answer holds these calls, None where that is nothing."""
         results: tuple[str, ...] = ()
         if self._open and request.body_text is not None:
-            results = tuple(one for one in results_in(wire, request.body_text) if one in self._open)
+            brought = results_in(wire_of(request.path), request.body_text)
+            results = tuple(one for one in brought if one in self._open)
         for one in results:
             del self._open[one]
-        reading = _read(wire, response, body)
-        calls = tuple(call for call in reading.calls if self._opens(call))
-        if not (calls or results or reading.note):
+        calls = tuple(call for call in calls if self._opens(call))
+        if not (calls or results or note):
             return None
-        return ev.ActionsAnnounced(effect_id=effect_id, calls=calls, results=results, note=reading.note)
+        return ev.ActionsAnnounced(effect_id=effect_id, calls=calls, results=results, note=note)
 
     def _opens(self, call: AnnouncedCall) -> bool:
         opened = self._open.get(call.call_id, [])

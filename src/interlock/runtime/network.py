@@ -121,6 +121,7 @@ def net_plan(
         no_proxy=_no_proxy(environment),
         limits=_limits(policy),
         views=_declares_levels(policy),
+        asks_again=policy.corrections,
     )
 
 
@@ -254,12 +255,14 @@ def import_ahead() -> None:
     import uvloop  # noqa: F401
 
     import interlock.boundary.lens.reading
+    import interlock.boundary.lens.requests
     import interlock.boundary.net.front
     import interlock.boundary.net.minting
     import interlock.policy.contents
     import interlock.policy.decision
     import interlock.policy.net_derivation
     import interlock.policy.net_effects
+    import interlock.runtime.auditing
     import interlock.runtime.inbound
     import interlock.runtime.sending
     import interlock.runtime.traffic  # noqa: F401

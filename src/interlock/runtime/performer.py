@@ -317,10 +317,16 @@ class Performer:
             hunks=self.staged.hunks,
             merged=self.staged.merged,
             moved={effect_id: moved.words for effect_id, moved in moves.items()},
+            ties=self._ties(command),
             redacted=self.redacted,
             redacts=self._redacts,
             context=lambda: self._context(command),
         )
+
+    def _ties(self, command: cmd.Ask) -> dict[str, str]:
+        from interlock.runtime.naming_actions import told_of
+
+        return told_of(self.state, command.deferred)
 
     def _context(self, command: cmd.Ask) -> Context:
         """Return what a model may be shown of the run so far; the ledger was handed to the kernel before."""
@@ -359,6 +365,7 @@ class Performer:
             deferred=command.deferred,
             diff=self.staged.diff,
             now=True,
+            ties=self._ties(command),
             redacted=self.redacted,
             redacts=self._redacts,
             context=lambda: self._context(command),

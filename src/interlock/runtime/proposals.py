@@ -59,10 +59,11 @@ class Part:
 class Proposal:
     """What a living run would defer now.
 
-    Takes: `mark`, by which the monitor knows it again; `task`, the principal's words; `deferred`, in order of
-    proposal; `diffs`, effect id -> text; `hunks`, effect id -> what of it can be released alone; `merges`, of
-    conflicts, effect id -> the diff of their merge, or why there is none; `moved`, effect id -> what is said of a moved
-    file; `redactions`, of requests that carry too much, effect id -> how they would leave redacted, or why they cannot.
+    Takes: `mark`, by which the monitor knows it again; `task`, the principal's words; `deferred`, in order of proposal;
+    `diffs`, effect id -> text; `hunks`, effect id -> what of it can be released alone; `merges`, of conflicts, effect
+    id -> the diff of their merge, or why there is none; `moved`, effect id -> what is said of a moved file; `ties`, how
+    it stands to the model's calls; `redactions`, of requests that carry too much, effect id -> how they would leave
+    redacted, or why they cannot.
     """
 
     mark: str
@@ -72,6 +73,7 @@ class Proposal:
     hunks: Mapping[str, tuple[Part, ...]]
     merges: Mapping[str, tuple[str, bool]]
     moved: Mapping[str, str] = field(default_factory=dict)
+    ties: Mapping[str, str] = field(default_factory=dict)
     redactions: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
 
     def question(self, folder: RunFolder | None = None) -> Question:
@@ -83,6 +85,7 @@ class Proposal:
             hunks=lambda effect: self.hunks.get(effect.id, ()),
             merged=self._merged,
             moved=self.moved,
+            ties=self.ties,
             redacted=self._redacted,
             context=None if folder is None else partial(self._context, folder),
         )
@@ -150,6 +153,8 @@ def propose_answer(mark: str, question: Question) -> dict[str, object]:
         room -= len(text.encode())
         if effect.id in question.moved:
             parts["moved"] = question.moved[effect.id]
+        if effect.id in question.ties:
+            parts["tie"] = question.ties[effect.id]
         effects.append({**_effect(effect), "checks": _checks(verdict), "diff": text, **parts})
     return {"proposal": mark, "task": question.task, "deferred": effects}
 
@@ -201,6 +206,7 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
     hunks: dict[str, tuple[Part, ...]] = {}
     merges: dict[str, tuple[str, bool]] = {}
     moved: dict[str, str] = {}
+    ties: dict[str, str] = {}
     redactions: dict[str, tuple[str, bool]] = {}
     for item in items:
         part = Fields(item, "an effect")
@@ -217,6 +223,8 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
             redactions[effect.id] = (redacted, able is True)
         if isinstance(told := part.optional("moved"), str):
             moved[effect.id] = told
+        if isinstance(tied := part.optional("tie"), str):
+            ties[effect.id] = tied
         checks = _read_checks(part.items("checks"))
         part.end()
         deferred[effect.id] = (
@@ -231,6 +239,7 @@ def read_proposal(answer: Mapping[str, object]) -> Proposal:
         hunks=hunks,
         merges=merges,
         moved=moved,
+        ties=ties,
         redactions=redactions,
     )
 

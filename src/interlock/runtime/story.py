@@ -15,9 +15,10 @@ from interlock.model.records import dataclass
 from interlock.model.requests import NetResponse, Outcome
 from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.monitor import Decided, State, event_from_payload, is_event
+from interlock.policy.announced_ties import Tie
 from interlock.policy.grants import asked_once, with_twins
 from interlock.runtime import folders as runs
-from interlock.runtime.naming_actions import Announced, NamedAction, name_action
+from interlock.runtime.naming_actions import tie_of, ties_of
 from interlock.verify import read_nodes
 from interlock.verify.replay import Replayed, replay
 
@@ -47,7 +48,8 @@ class EffectStory:
     Takes: `node`, the seq of its deciding check; `resolved_by`, the oracle, "" where the policy alone
     decided; `resolution`, the oracle's reason; `votes`, of a panel who of it said what; `exception`, what the agent was
     told of a refusal; `response`, what came back for a request; `at`, seq of the node that first shows it: a request's
-    own, a file's first seen write, -1 for none; `moved`, where it is one end of a file's move.
+    own, a file's first seen write, -1 for none; `moved`, where it is one end of a file's move; `tie`, how it stands to
+    the model's calls, None where nothing is to be said of it.
     """
 
     effect: Effect
@@ -61,6 +63,7 @@ class EffectStory:
     response: NetResponse | None = None
     at: int = -1
     moved: Moved | None = None
+    tie: Tie | None = None
 
 
 @dataclass(slots=True)
@@ -87,22 +90,14 @@ class RunStory:
     thrown: tuple[str, ...] = ()
     """The first of them, as paths below HOME."""
     nodes: int = 0
-    announced: list[Announced] = field(default_factory=list)
-    """What the model announced, in order."""
     writes: dict[str, int] = field(default_factory=dict)
     """Place -> seq of the node that first shows a write there."""
     inferences: list[Inference] = field(default_factory=list)
     """Calls of models by oracles, in order."""
-
-    def action_of(self, record: EffectStory) -> NamedAction | None:
-        """Return the model's call that an effect most probably comes from.
-
-        Returns: None where no call of a model was seen, and for traffic with a model itself.
-        """
-        if not self.announced or record.effect.operation == "net.model":
-            return None
-        roots = {root.name: root.path for root in self.stood.roots} if self.stood is not None else {}
-        return name_action(record.effect, record.at, self.announced, roots)
+    exchanges: list[ev.ExchangeRecorded] = field(default_factory=list)
+    """Exchanges of the agent with its own model, in order."""
+    listed: list[ev.ToolsListed] = field(default_factory=list)
+    """What was offered of tools, in order, where it was new."""
 
     def with_fate(self, fate: Fate) -> list[EffectStory]:
         """Return the effects with this fate, in order of proposal."""
@@ -135,8 +130,6 @@ def tell(path: str) -> RunStory:
                 story.lost = story.lost if event.listed else event.reason
             case ev.RequestMade() | ev.MessageMade() | ev.ToolCalled():
                 _proposed(story, item.state)
-            case ev.ActionsAnnounced():
-                _announced(story, event, item.node.seq)
             case ev.ResponseReceived() | ev.ToolReturned():
                 _came_back(story, event, item.state)
             case ev.TrafficRefused():
@@ -144,7 +137,7 @@ def tell(path: str) -> RunStory:
             case ev.CommandExited():
                 story.exited = event
             case ev.ChangesListed():
-                _listed(story, item.state.batches[-1] if event.changes else ())
+                _listed(story, item.state.batches[-1] if event.changes else (), item.state)
                 if event.last:
                     story.thrown_away, story.thrown = event.thrown_away, event.thrown
                     _moved(story, item.state)
@@ -186,7 +179,11 @@ def tell(path: str) -> RunStory:
                 for effect_id, record in list(story.effects.items()):
                     if record.fate is Fate.HELD and record.effect.change is not None:
                         del story.effects[effect_id]
-            case ev.IntentRecorded() | ev.DiscardRequested():
+            case ev.ToolsListed():
+                story.listed.append(event)
+            case ev.ExchangeRecorded():
+                story.exchanges.append(event)
+            case ev.ActionsAnnounced() | ev.IntentRecorded() | ev.DiscardRequested():
                 pass
         hanging = _hanging(story, item.state, hanging)
     return story
@@ -203,7 +200,8 @@ def events_of(ledger: str) -> Iterator[tuple[ev.Event | None, Replayed]]:
         yield (event_from_payload(payload) if is_event(payload) else None), item
 
 
-def _listed(story: RunStory, batch: tuple[Decided, ...]) -> None:
+def _listed(story: RunStory, batch: tuple[Decided, ...], state: State) -> None:
+    ties = ties_of(state, (decided.effect for decided in batch))
     for decided in batch:
         verdict = decided.verdict
         refused = verdict.decision is Decision.REFUSE
@@ -214,6 +212,7 @@ def _listed(story: RunStory, batch: tuple[Decided, ...]) -> None:
             fate=Fate.REFUSED if refused else Fate.HELD,
             exception=verdict.exception,
             at=story.writes.get(decided.effect.object, -1),
+            tie=ties.get(verdict.effect_id),
         )
 
 
@@ -245,6 +244,7 @@ def _proposed(story: RunStory, state: State) -> None:
         fate=fate,
         exception=verdict.exception,
         at=decided.call,
+        tie=tie_of(state, effect),
     )
 
 
@@ -260,19 +260,6 @@ def _hanging(story: RunStory, state: State, before: set[str]) -> set[str]:
         if record.fate is Fate.HELD and effect_id not in state.flying:
             story.effects[effect_id] = replace(record, fate=Fate.REFUSED, resolution="it held a placeholder")
     return now
-
-
-def _announced(story: RunStory, event: ev.ActionsAnnounced, seq: int) -> None:
-    """Tell what the model announced, and which calls had their results when its request was made."""
-    exchange = story.effects.get(event.effect_id)
-    asked = exchange.at if exchange is not None else seq
-    closed = set(event.results)
-    for place, one in enumerate(story.announced):
-        if one.call.call_id in closed and one.closed > seq:
-            story.announced[place] = replace(one, closed=asked)
-    story.announced += [
-        Announced(call=call, exchange=event.effect_id, asked=asked, announced=seq) for call in event.calls
-    ]
 
 
 def _refused_in(story: RunStory, state: State) -> None:

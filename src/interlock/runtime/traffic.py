@@ -12,28 +12,29 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused
+from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
 from interlock.model import events as ev
-from interlock.model.labels import Confidentiality
 from interlock.model.phases import Phase
-from interlock.model.places import Place
+from interlock.model.records import changed
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import ExceptionType, SemanticException
+from interlock.policy.lens import Audit
 from interlock.runtime import sending
+from interlock.runtime.announcing import Announcing
+from interlock.runtime.catching_up import CatchingUp, Sees
 from interlock.runtime.inbound import Inbound
 from interlock.runtime.notices import Told
-from interlock.runtime.reads import sensitive_places
 
 if TYPE_CHECKING:
-    from interlock.boundary import Sandbox
+    from interlock.model.actions import AnnouncedCall, HeldCall
     from interlock.model.redactions import Redaction
-    from interlock.runtime.announcing import Announcing
+    from interlock.model.tools import ToolCall
+    from interlock.monitor import State
+    from interlock.runtime.auditing import Auditing
     from interlock.runtime.performer import Performer
 
 SIGN_SECONDS = 0.05
 """How long an answer's node may wait for a signature: what a killed monitor has not signed is lost."""
-
-_READS_AT_ONCE = 256
 
 _TOLD_ONE_BY_ONE = 20
 """The same unreadable traffic is told so often; after that only at each doubling."""
@@ -51,23 +52,24 @@ class Traffic:
     """Takes the boundary's proposals to the core and the core's word back to the boundary.
 
     Takes: `tokens`, the boundary's table of placeholders, token -> effect id, filled here; `lost`, called once when the
-    ledger cannot be written: from then on everything is refused.
+    ledger cannot be written: from then on everything is refused; `audit`, which calls of a model are decided where the
+    policy does not say.
     """
 
     def __init__(
         self,
         *,
         performer: Performer,
-        sandbox: Sandbox,
+        sandbox: Sees,
         loop: asyncio.AbstractEventLoop,
         sender: sending.Sender,
         tokens: dict[str, str],
         keeps_text: Callable[[NetRequest], bool],
         inbound: Inbound,
         lost: Callable[[BaseException], None],
+        audit: Audit = Audit.DECLARED,
     ) -> None:
         self._performer = performer
-        self._sandbox = sandbox
         self._loop = loop
         self._sender = sender
         self._tokens = tokens
@@ -75,9 +77,11 @@ class Traffic:
         self._inbound = inbound
         self._lost = lost
         self._over = False
-        self._announcing: Announcing | None = None
+        self._announcing = Announcing()
+        self._audit = audit
+        self._auditing: Auditing | None = None
         self._told = Told()
-        self._may_list = True
+        self._seen = CatchingUp(performer, sandbox, self._feed)
         self._decided: dict[str, Passage] = {}
         self._awaited: dict[str, asyncio.Future[Passage]] = {}
         self._flying: dict[str, NetRequest] = {}
@@ -92,6 +96,8 @@ class Traffic:
         """Decide a request. Holds: a fault of ours refuses."""
         self._catch_up()
         effect_id = self._next()
+        if (fault := self._reads(effect_id, request, body)) is not None:
+            return Refused(effect_id=effect_id, exception=fault)
         self._held[effect_id] = request
         return self._proposed(effect_id, ev.RequestMade(request=request))
 
@@ -108,10 +114,28 @@ class Traffic:
         if request is None or self._over:
             return
         self._announce(effect_id, request, response, body)
+        if self._auditing is not None:
+            self._auditing.ended(effect_id, request, response, body)
         if self._over:
             return
         self._feed(ev.ResponseReceived(effect_id=effect_id, response=self._kept(request, response, body)))
         self._sign_soon()
+
+    def audits(self, effect_id: str) -> bool:
+        """Say whether the answer of a passed request is held at its first tool call."""
+        return self._auditing is not None and self._auditing.audits(effect_id)
+
+    def judge(self, effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
+        """Decide the tool calls of a model's answer. Holds: a fault of ours refuses all of them."""
+        from interlock.runtime.audited import refused_by_fault
+
+        if self._auditing is None or not self._running():
+            return (OVER,) * len(calls)
+        try:
+            self._catch_up()
+            return self._auditing.judge(effect_id, calls)
+        except Exception as error:  # noqa: BLE001 - fail closed: no call passes that was not decided
+            return (refused_by_fault(type(error).__name__),) * len(calls)
 
     def turned_away(self, host: str, port: int, reason: str) -> None:
         """Record unreadable traffic; a flood of the same costs few nodes."""
@@ -126,6 +150,37 @@ class Traffic:
         elif count & (count - 1) == 0:
             self._feed(ev.TrafficRefused(host=host, port=port, reason=reason, count=count // 2))
         self._sign_soon()
+
+    # what the audit asks
+
+    @property
+    def state(self) -> State:
+        """Return where the fold stands."""
+        return self._performer.state
+
+    def feed(self, event: ev.Event) -> None:
+        """Take an event that nobody waits for."""
+        if not self._over:
+            self._feed(event)
+
+    def put(self, call: ToolCall) -> tuple[str, Passage | Awaitable[Passage]]:
+        """Put a call of the model's to the core."""
+        held = tuple(effect_id for token, effect_id in self._tokens.items() if token in call.arguments)
+        effect_id = self._next()
+        return effect_id, self._proposed(effect_id, ev.ToolCalled(call=changed(call, placeholders=held)))
+
+    def announce(self, exchange: str, calls: tuple[AnnouncedCall, ...]) -> None:
+        """Tell of calls that the agent gets and nobody decides."""
+        request = self._flying.get(exchange)
+        event = None if request is None else self._announcing.heard(exchange, request, calls)
+        if event is not None:
+            self.feed(event)
+
+    def unread(self, exchange: str, reason: str) -> None:
+        """Record a call of the model's that cannot be read."""
+        request = self._flying.get(exchange)
+        if request is not None:
+            self.turned_away(request.host, request.port, reason)
 
     # what the core commands
 
@@ -178,6 +233,8 @@ class Traffic:
         """The command is gone: wait for what is being sent, and let nothing more pass."""
         if self._sends:
             await asyncio.wait(self._sends)
+        if self._auditing is not None:
+            self._auditing.finish()
         for effect_id in list(self._flying):
             gone = NetResponse(outcome=Outcome.UNKNOWN, detail="the command ended before its answer")
             self.answered(effect_id, gone, None)
@@ -191,45 +248,32 @@ class Traffic:
     # the inside
 
     def _catch_up(self) -> None:
-        """Learn what was read until now: it counts for what leaves now."""
-        if not self._running():
-            return
-        self._sandbox.catch_up()
-        knowledge = self._performer.state.knowledge
-        if knowledge is None or knowledge.places.lost:
-            return  # nothing that could be listed makes up for a damaged label store
+        if self._running():
+            self._seen.catch_up()
+
+    def _reads(self, effect_id: str, request: NetRequest, body: Body | None) -> SemanticException | None:
+        """Take what a request to the model brings. Returns: why it does not leave, None where it may be decided."""
         policy = self._performer.state.policy
-        if policy is not None and policy.detects:
-            return  # what lies anywhere may have been found sensitive: no listing of places tells all of it
-        if knowledge.lost_level > Confidentiality.PUBLIC and self._may_list:
-            self._list_sensitive()
+        if policy is None or not self._running() or not policy.network.is_model_call(request):
+            return None
+        from interlock.runtime.audited import refused_by_fault
+        from interlock.runtime.auditing import Auditing
 
-    def _list_sensitive(self) -> None:
-        """Without file events any sensitive place may have been read: record them all, so that their values are known.
-
-        What cannot be listed in time keeps its level present in everything that leaves.
-        """
-        policy, knowledge = self._performer.state.policy, self._performer.state.knowledge
-        assert policy is not None
-        assert knowledge is not None
-        places = knowledge.places
-
-        def level_of(place: Place) -> Confidentiality:
-            return max(policy.level_of(place), places.level_of(place))
-
-        reads = sensitive_places(self._performer.folder.folders, level_of, policy.sandbox.expose)
-        if reads is None:
-            self._may_list = False
-            return
-        for start in range(0, len(reads), _READS_AT_ONCE):
-            self._feed(ev.ActivityObserved(reads=reads[start : start + _READS_AT_ONCE], writes=()))
-        self._feed(ev.ActivityLost(reason="no file events: what is sensitive counts as read", listed=True))
+        if self._auditing is None:
+            self._auditing = Auditing(self, self._audit)
+        try:
+            self._auditing.requested(effect_id, request, body)
+        except Exception as error:  # noqa: BLE001 - fail closed: what came in with it would not be known
+            reason = f"a request to the model could not be read ({type(error).__name__})"
+            self.turned_away(request.host, request.port, reason)
+            return refused_by_fault(reason)
+        return None
 
     def _next(self) -> str:
         return f"e{self._performer.state.proposed + 1}"
 
     def _proposed(
-        self, effect_id: str, event: ev.RequestMade | ev.MessageMade
+        self, effect_id: str, event: ev.RequestMade | ev.MessageMade | ev.ToolCalled
     ) -> Passage | Awaitable[Passage]:
         if not self._running():
             self._held.pop(effect_id, None)
@@ -266,6 +310,8 @@ class Traffic:
 
     def _settle(self, effect_id: str, passage: Passage) -> None:
         self._held.pop(effect_id, None)
+        if self._auditing is not None and not isinstance(passage, Passed):
+            self._auditing.forget(effect_id)
         future = self._awaited.pop(effect_id, None)
         if future is None:
             self._decided[effect_id] = passage
@@ -289,11 +335,10 @@ class Traffic:
         item = self._performer.state.flying.get(effect_id)
         if item is None or item.effect.operation != "net.model":
             return
-        from interlock.runtime.announcing import Announcing
-
-        if self._announcing is None:
-            self._announcing = Announcing()
-        event = self._announcing.event_of(effect_id, request, response, body)
+        if self._auditing is not None and self._auditing.judged(effect_id):
+            event = self._announcing.heard(effect_id, request, ())
+        else:
+            event = self._announcing.event_of(effect_id, request, response, body)
         if event is not None:
             self._feed(event)
 

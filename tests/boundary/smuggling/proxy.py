@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fakes.gate import Unaudited
+
 from interlock.boundary.net.authority import Authority, AuthorityFiles
 from interlock.boundary.net.doors import Doors
 from interlock.boundary.net.front import Front
@@ -33,7 +35,7 @@ FIRST_S = 4.0  # nearly every word is answered, on a busy machine late
 DEADLINE_S = 10.0
 
 
-class Witness:
+class Witness(Unaudited):
     """A gate that lets everything pass and remembers what it was asked."""
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
 """Who decides: the network boundary proposes, and nothing leaves before the gate says so."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import Protocol
 
+from interlock.model.actions import HeldCall
 from interlock.model.records import dataclass
 from interlock.model.redactions import Redaction
 from interlock.model.requests import NetMessage, NetRequest, NetResponse
@@ -56,12 +57,20 @@ class Answered:
 Passage = Passed | Refused | Parked | Answered
 
 
+Verdicts = tuple[SemanticException | None, ...]
+"""Of the calls of one answer, in their order: None for one that the agent may make, else what the model is told."""
+
+
 class Body(Protocol):
     """A request's whole body as spooled: in memory while small, else in a file of the run's folder."""
 
     @property
     def size_bytes(self) -> int:
         """Return its length."""
+        ...
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield it in parts, in order, as it was sent."""
         ...
 
     def save(self, path: str) -> None:
@@ -88,6 +97,20 @@ class Gate(Protocol):
         """Report how a passed request ended, once.
 
         Takes: `body`, the whole answer's body, decompressed, where it is within `NetLimits.text_bytes`; else None.
+        """
+        ...
+
+    def audits(self, effect_id: str) -> bool:
+        """Say whether the answer of a passed request is held at its first tool call until `judge` has decided.
+
+        Holds: asked once an exchange, when it has passed; False for everything that is no exchange with a model.
+        """
+        ...
+
+    def judge(self, effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
+        """Decide the tool calls of an answer, before `answered` is told of its exchange.
+
+        Returns: one verdict a call, in order. Holds: a fault of ours refuses all of them.
         """
         ...
 

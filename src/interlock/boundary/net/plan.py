@@ -81,6 +81,8 @@ class NetLimits:
     """For a request's body to go on, and for a connection without a request. No limit for answers."""
     kept_bytes: int = 64 * 1024**2
     """Inbound bodies kept for provenance, for the whole run."""
+    quiet_seconds: float = 15.0
+    """An agent that waits for the events of a held answer is kept alive after so long a silence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,8 @@ class NetPlan:
     `local_names`, names, `*.name` or `*` that may lead to any address of this machine, loopback too;
     `upstream_proxy`, URL of the proxy between us and the world, `""` for none; `no_proxy`, host suffixes that do
     without it; `folder`, the run's own folder for spooled bodies; `signing`, None where nothing is signed; `views`,
-    whether bodies that are no text are looked into: only what may hold something sensitive is worth it.
+    whether bodies that are no text are looked into: only what may hold something sensitive is worth it; `asks_again`,
+    how often a model is asked once more in place of an answer of which a call was refused.
     """
 
     folder: str
@@ -109,6 +112,7 @@ class NetPlan:
     limits: NetLimits = field(default_factory=NetLimits)
     signing: Signing | None = None
     views: bool = True
+    asks_again: int = 1
 
 
 def names_host(patterns: tuple[str, ...], host: str) -> bool:

@@ -48,12 +48,14 @@ def characterise_call(policy: Policy, knowledge: Knowledge, call: ToolCall, effe
         )
     kind = effect_of(tool, leaves)
     steering = tuple(Value(role=role, text=text) for role, _, text in steering_of(tool, kind, leaves))
+    # What a model announced the agent makes itself: it cannot be made later for it.
+    parks = tool.parks and kind not in (READ, EGRESS) and not call.exchange
     return Effect(
         id=effect_id,
         channel=Channel.TOOL,
         operation=OPERATION_PREFIX + kind,
         object=OBJECT_PREFIX + call.name,
-        reach=Reach.PARKABLE if tool.parks and kind not in (READ, EGRESS) else Reach.BLOCKING,
+        reach=Reach.PARKABLE if parks else Reach.BLOCKING,
         steering=steering,
         carried=carried,
         clearance=_clearance(policy, tool, kind, steering),
