@@ -47,16 +47,20 @@ def read_policy(given: str | os.PathLike[str] | None) -> Policy:
     return policy
 
 
-def with_tools(policy: Policy, declared: Mapping[str, Mapping[str, object]]) -> Policy:
+def with_tools(
+    policy: Policy, declared: Mapping[str, Mapping[str, object]], *, whole: bool = False
+) -> Policy:
     """Return a policy with what a program declares of its functions.
 
-    Takes: `declared`, by the tool's name, as the key `tools` of a policy has it.
+    Takes: `declared`, by the tool's name, as the key `tools` of a policy has it; `whole`, whether the policy knows a
+    name only where it says all of it, the server too.
     Raises: InputError, where the policy says something of such a tool too; PolicyError, for a mistake.
     """
     if not declared:
         return policy
     for name in declared:
-        if policy.tools.find(name) is not None:
+        known = policy.tools.find(name)
+        if known is not None and (not whole or known.name == name):
             raise InputError(
                 f"the tool `{name}` is declared in the code and in the policy `{policy.name}`",
                 hint="keep one of the two: guard() without roles takes those of the policy",

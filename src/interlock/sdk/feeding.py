@@ -23,6 +23,7 @@ from interlock.sdk.holding import OVER, Holding, Open, Passage, Passed, TurnedAw
 from interlock.sdk.placeholder import Placeholder
 
 if TYPE_CHECKING:
+    from interlock.monitor.state import State
     from interlock.runtime.folders import RunLock
     from interlock.runtime.performer import Performer
 
@@ -116,6 +117,16 @@ class Feeding:
             self._feed(ev.ToolReturned(effect_id=effect_id, result=result))
             if at_once:
                 self._sign()
+
+    def told(self, event: ev.ToolsListed | ev.TrafficRefused) -> State:
+        """Record what a tool server said that asks for no decision. Returns: where the fold stands.
+
+        Raises: NoScope, LedgerLost.
+        """
+        with self._step:
+            self._check_open("a listing of tools")
+            self._feed(event)
+            return self._performer.state
 
     def _check_open(self, tool: str) -> None:
         if self._lost is not None:

@@ -81,10 +81,11 @@ def run(steps: Steps[T]) -> T:
         return value
 
 
-async def arun(steps: Steps[T], *, durable: bool) -> T:
+async def arun(steps: Steps[T], *, durable: bool, until_made: bool = False) -> T:
     """Do the same in a coroutine; the loop goes on while an oracle thinks.
 
-    Takes: `durable`, whether the steps wait for the disk: then they are taken in a thread as well.
+    Takes: `durable`, whether the steps wait for the disk: then they are taken in a thread as well; `until_made`,
+    whether they do so only until the one call that they make was made.
     """
     came: Any = None
     error: BaseException | None = None
@@ -102,6 +103,7 @@ async def arun(steps: Steps[T], *, durable: bool) -> T:
         if done:
             value: T = job
             return value
+        durable = durable and not (until_made and isinstance(job, Make))
         try:
             came, error = await _aperform(job), None
         except BaseException as raised:  # noqa: BLE001 - the steps put it on record, and raise it again
