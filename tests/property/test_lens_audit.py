@@ -89,6 +89,13 @@ def test_an_answer_whose_calls_are_released_is_the_answer(
                 assert not calls
                 assert passed + told.rest == data
                 continue
+            if end == "\r" and data.startswith(
+                (b"data:", b"event:", b"\xef\xbb\xbfdata:", b"\xef\xbb\xbfevent:")
+            ):
+                # A bare CR ends a line, but not for all readers: no call in such lines is sure.
+                assert calls
+                assert any(one.fault for one in told.calls)
+                continue
             assert [(one.call_id, one.tool, one.fault) for one in told.calls] == [
                 (one.call_id, one.tool, "") for one in calls
             ]

@@ -22,6 +22,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from interlock.boundary.lens.calls import loads, record
 from interlock.boundary.lens.chat_answer import ChatAnswer
 from interlock.boundary.lens.chat_shown import ChatShown
@@ -33,7 +35,7 @@ from interlock.boundary.lens.outcomes import Facts, Judge, Passes, Verdicts
 from interlock.boundary.lens.pieces import PIECE_BYTES, Form, Piece, Pieces
 from interlock.boundary.lens.responses_answer import ResponsesAnswer
 from interlock.boundary.lens.responses_shown import ResponsesShown
-from interlock.boundary.lens.suspicion import marked, strict, suspects
+from interlock.boundary.lens.suspicion import deep, marked, strict, suspects
 from interlock.boundary.lens.telling import as_ending, as_result, refusals
 from interlock.boundary.lens.wires import Answer, Document, Fate, Shown, added
 from interlock.model.actions import HeldCall
@@ -52,6 +54,7 @@ _WIRES: dict[str, tuple[Callable[[], Answer], Callable[[], Shown]]] = {
 _NAMED = ("anthropic", "openai-responses")
 """Wires whose events have names, which are those of their types."""
 _DONE = b"[DONE]"
+_TOO_DEEP = "an event nested deeper than is read"
 
 
 class AnswerAudit:
@@ -78,6 +81,7 @@ class AnswerAudit:
         self._lost = False
         self._odd = False  # readers may cut it into other lines than we do
         self._note = ""
+        self._quick: Any = None  # the document of the slice at hand, where it is read already
         self._calls: tuple[HeldCall, ...] = ()
 
     def feed(self, chunk: bytes) -> bytes:
@@ -186,15 +190,16 @@ class AnswerAudit:
             self._waits.append(piece)
             return b""
         if not self._waits:
-            return self._pass(piece)
+            return self._pass(piece, self._quick)
         passed, self._waits, self._held_bytes = [*self._waits, piece], [], 0
         return b"".join(map(self._pass, passed))
 
     def _read(self, piece: Piece) -> Fate:
         if self._later and self._pieces.form is not (self._form or self._pieces.form):
             self._stray("another answer that is not put as the first was")
+        self._quick = None
         fate = Fate.HOLD if self._lost else self._fate(piece)
-        self._odd = self._odd or piece.odd
+        self._odd = self._odd or piece.odd or piece.bare
         if self._odd and not self._answer.sheet.is_empty:
             self._answer.sheet.stray("lines that are read in different ways")
         self._holds = self._holds or fate is Fate.HOLD
@@ -211,10 +216,13 @@ class AnswerAudit:
             return Fate.HOLD if self._holds else self._still()
         sheet = self._answer.sheet
         if not self._holds and not marked(piece.raw):
-            document = _quick(data)
+            document = self._quick = _quick(data)
             if not isinstance(document, dict):
                 self._note = self._note or "an event that is no JSON object"
                 return self._still()
+            if deep(data, document):
+                self._stray(_TOO_DEEP)
+                return Fate.HOLD
             return self._answer.take(document, piece.name)
         document, fault = strict(data)
         if fault or piece.odd:
@@ -222,6 +230,9 @@ class AnswerAudit:
                 sheet.stray(f"an event that may hold a call, and is {fault or 'put in an odd way'}")
             self._note = self._note or "an event that is no JSON"
             return Fate.HOLD if not sheet.is_empty else self._still()
+        if isinstance(document, dict | list) and deep(data, document):
+            self._stray(_TOO_DEEP)
+            return Fate.HOLD
         sheet.seen.clear()
         sheet.opaque.clear()
         fate = Fate.PASS
@@ -235,11 +246,10 @@ class AnswerAudit:
         """Return the fate of a slice that says nothing: it stays behind what waits."""
         return Fate.WAIT if self._waits else Fate.PASS
 
-    def _pass(self, piece: Piece) -> bytes:
-        """Return a slice as the agent gets it."""
-        is_done = piece.data is not None and piece.data.strip() == _DONE
-        read = loads if self._later else _quick
-        document = None if piece.data is None or is_done else read(piece.data)
+    def _pass(self, piece: Piece, document: Any = None) -> bytes:
+        """Return a slice as the agent gets it. Takes: `document`, what is in it where that is known."""
+        if piece.data is not None and (document is None or self._later) and piece.data.strip() != _DONE:
+            document = (loads if self._later else _quick)(piece.data)
         if not self._later:
             self._any_shown = self._any_shown or piece.data is not None
             if isinstance(document, dict):
@@ -282,8 +292,6 @@ class AnswerAudit:
 
 
 def _quick(data: bytes) -> Any:
-    import orjson
-
     try:
         return orjson.loads(data)
     except ValueError:

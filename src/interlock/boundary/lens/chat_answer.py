@@ -43,6 +43,7 @@ class ChatAnswer:
         self.choices: dict[int, _Said] = {}
         self._turns: dict[tuple[int, int], int] = {}
         self._kept = Gathering()
+        self._last: Entry | None = None
 
     def take(self, document: Document, name: str) -> Fate:
         """Read a chunk, or the whole answer."""
@@ -97,8 +98,8 @@ class ChatAnswer:
         return {**body, "messages": [*messages, message, *results]}
 
     def _choice(self, choice: Document) -> None:
-        index = index_of(choice.get("index")) if "index" in choice else 0
         streamed = bool(record(choice.get("delta")))
+        index = index_of(choice.get("index")) if "index" in choice or streamed else 0
         message = record(choice.get("delta")) or record(choice.get("message"))
         number = 0 if index is None else index
         said = self.choices.setdefault(number, _Said())
@@ -140,7 +141,7 @@ class ChatAnswer:
             and call_id not in ("", known.call_id)
         ):
             # Some servers give every call the same index: another id is another call, if both are whole.
-            known.ended = True
+            known.ended = known.alone = True
             turn += 1
             self._turns[(number, index)] = turn
         is_new = (number, index, turn) not in self.sheet.entries
@@ -148,6 +149,14 @@ class ChatAnswer:
         if entry is None:
             return
         known_id = entry.call_id
+        entry.alone = entry.alone or turn > 0
+        if (
+            streamed
+            and (not is_new)
+            and (self._last is not entry or record(call.get("function")).get("name"))
+        ):
+            entry.faulted("parts of calls that readers join in different ways")
+        self._last = entry
         if entry.ended:
             entry.faulted("arguments after the call's end")
         self._filled(entry, call, whole=not streamed)
@@ -202,7 +211,8 @@ def _merged(parts: list[Any]) -> list[Any]:
     """Join the parts of one entry of a list (OpenRouter's `reasoning_details`), which have its index."""
     out: dict[object, Any] = {}
     for at, part in enumerate(parts):
-        key = (part.get("index"), part.get("type")) if isinstance(part, dict) and "index" in part else at
+        joins = isinstance(part, dict) and "index" in part
+        key = f"{part['index']} {part.get('type')}" if joins else at
         known = out.get(key)
         if known is None:
             out[key] = present(part) if isinstance(part, dict) else part

@@ -31,14 +31,15 @@ class Form(Enum):
 class Piece(NamedTuple):
     """One slice.
 
-    Takes: `raw`, its bytes; `data`, the JSON text in it, None for none; `name`, of the event; `odd`, whether readers may
-    read it in different ways: it has lines that are no fields, or that end in a bare CR.
+    Takes: `raw`, its bytes; `data`, the JSON text in it, None for none; `name`, of the event; `odd`, whether it
+    has lines that are no fields; `bare`, whether lines end in a bare CR, where some readers end none.
     """
 
     raw: bytes
     data: bytes | None
     name: str = ""
     odd: bool = False
+    bare: bool = False
 
 
 class Pieces:
@@ -160,7 +161,7 @@ def _event(raw: bytes) -> Piece:
         if not rest.strip(b"\n"):
             return Piece(raw, line[6:])
     data: list[bytes] = []
-    name, odd = "", _BARE.search(text) is not None
+    name, odd = "", False
     for line in _LINE_END.split(text):
         field, colon, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -170,4 +171,4 @@ def _event(raw: bytes) -> Piece:
             name = value.decode("utf-8", "replace")
         elif line and field and (field not in (b"id", b"retry") or not colon):
             odd = True
-    return Piece(raw, b"\n".join(data) if data else None, name, odd)
+    return Piece(raw, b"\n".join(data) if data else None, name, odd, _BARE.search(text) is not None)

@@ -154,6 +154,9 @@ class ResponsesAnswer:
         self.sheet.named(entry, call_id=text(item.get("call_id")) or text(item.get("id")), tool=tool_of(item))
         if place.kind != kind:
             entry.faulted(_TWICE)
+        begun = item.get("input" if entry.raw else "arguments")
+        if not done and begun not in (None, "", {}):  # what follows in parts is added to it
+            self.sheet.part(entry, begun)
         if done:
             entry.ended = True
             given = asked_of(item)
@@ -191,16 +194,17 @@ class ResponsesAnswer:
         return place
 
     def _found(self, item_id: str, index: Any) -> _Place | None:
-        """Return the place that an event names, None where it names none, or two."""
+        """Return the place that an event names. Some readers go by the id, some by the index: both name one."""
         at = index_of(index)
-        by_id = [one for one in self._places if item_id and one.item_id == item_id]
-        by_index = [one for one in self._places if at is not None and one.index == at]
-        if by_id and by_index and by_id[0] is not by_index[0]:
-            by_id[0].entry.faulted(_TWICE)
-            by_index[0].entry.faulted(_TWICE)
-        return next(
-            iter(by_id or ([] if item_id and any(one.item_id for one in by_index) else by_index)), None
-        )
+        named = [
+            one
+            for one in self._places
+            if (item_id and one.item_id == item_id) or (at is not None and one.index == at)
+        ]
+        for one in named:
+            if len(named) > 1 or one.item_id != item_id or one.index != at:
+                one.entry.faulted(_TWICE)
+        return named[0] if named else None
 
     def _argument(self, kind: str, event: Document) -> None:
         self.sheet.read(event)

@@ -24,7 +24,7 @@ CALLS = frozenset(("function_call", "custom_tool_call", *RUN_HERE))
 
 def is_call(item: Document) -> bool:
     """Say whether the agent carries an item out. A search for tools is its own only where it says so."""
-    kind = item.get("type")
+    kind = text(item.get("type"))
     return kind in CALLS and (kind != "tool_search_call" or item.get("execution") == "client")
 
 

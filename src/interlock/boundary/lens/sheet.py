@@ -14,9 +14,13 @@ _CUT = "the answer ended before the call did"
 
 
 class Entry:
-    """One call under way. Takes: `raw`, whether its argument is plain text."""
+    """One call under way.
 
-    __slots__ = ("call_id", "ended", "extra", "fault", "parts", "raw", "tool", "wholes")
+    Takes: `raw`, whether its argument is plain text. Holds: where it is `alone`, some readers join it with another one
+    that has the same place, which gives no JSON where neither is empty.
+    """
+
+    __slots__ = ("alone", "call_id", "ended", "extra", "fault", "parts", "raw", "tool", "wholes")
 
     def __init__(self, *, raw: bool) -> None:
         self.call_id = ""
@@ -25,6 +29,7 @@ class Entry:
         self.parts: list[str] = []
         self.wholes: list[Any] = []
         self.ended = False
+        self.alone = False
         self.fault = ""
         self.extra: dict[str, Any] = {}
 
@@ -47,6 +52,8 @@ class Entry:
             if fault:
                 return None, fault if self.ended else _CUT
             values.append(value)
+        if self.alone and (len(values) != 1 or not any(one.strip() for one in found if isinstance(one, str))):
+            return None, "a call that readers join with another one"
         if not self.ended and not any(values):
             return None, _CUT
         written = {_canonical(one) for one in values} or {"{}"}

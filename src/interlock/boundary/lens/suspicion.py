@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_MARK = re.compile(rb"[tT][oO][oO][lL]|[cC][aA][lL][lL]|[fF][uU][nN][cC][tT]|input_json|\\u00[0-7]|\x00")
+_MARKS = (b"tool", b"call", b"funct", b"input_json", b"\x00")
+_ESCAPED = re.compile(rb"\\u00[0-7]")
 _KEYS = frozenset(("toolcall", "toolcalls", "functioncall", "functioncalls", "tooluse", "tooluses"))
 _TYPES = re.compile(r"_call|tool_?use|tool_?call|function_?call|input_json", re.IGNORECASE)
+_DEPTH = 200
 _OF_PROVIDER = re.compile(
     r"(?:response\.)?(?:web_search|file_search|code_interpreter|image_generation|mcp)_call(?:$|[._])"
     r"|server_tool_use$|mcp_tool_use$|.*_output$|.*_tool_result$"
@@ -23,7 +25,11 @@ _OF_PROVIDER = re.compile(
 
 def marked(raw: bytes) -> bool:
     """Say whether some reader could find a call in these bytes: without these letters none is spelled in JSON."""
-    return _MARK.search(raw) is not None
+    low = raw.lower()
+    for mark in _MARKS:
+        if mark in low:
+            return True
+    return b"\\u00" in low and _ESCAPED.search(low) is not None
 
 
 class _Twice(ValueError):
@@ -51,6 +57,23 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+def deep(data: bytes, document: Any) -> bool:
+    """Say whether a document is nested deeper than is read."""
+    if data.count(b"{") + data.count(b"[") <= _DEPTH:
+        return False
+    level = [document]
+    for _ in range(_DEPTH):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def suspects(document: Any, opaque: set[int]) -> Iterator[Any]:
