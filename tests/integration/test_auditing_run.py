@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.agents.model_server import ModelServer
 from tests.agents.script import Script
-from tests.integration.conftest import Cli, in_one_standing
+from tests.integration.conftest import Cli, answers, in_one_standing
+from tests.integration.test_review import waiting
 
 from interlock.model import events as ev
 from interlock.runtime.story import events_of
@@ -88,7 +90,7 @@ def server() -> Iterator[ModelServer]:
     made.close()
 
 
-def run(cli: Cli, server: ModelServer, mode: str, more: str = "") -> list[str]:
+def words(cli: Cli, server: ModelServer, mode: str, more: str, oracle: str) -> list[str]:
     path = os.path.join(cli.base, "policy.yaml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(
@@ -97,10 +99,14 @@ def run(cli: Cli, server: ModelServer, mode: str, more: str = "") -> list[str]:
         )
     cli.put("agent.py", AGENT)
     cli.own()
-    done = cli(
-        "run", "--policy", path, "--oracle", "strict", "--task", "send Ann the offer", "--",
+    return [
+        "run", "--policy", path, "--oracle", oracle, "--task", "send Ann the offer", "--",
         "/usr/bin/python3", "agent.py", server.at, mode,
-    )  # fmt: skip
+    ]  # fmt: skip
+
+
+def run(cli: Cli, server: ModelServer, mode: str, more: str = "") -> list[str]:
+    done = cli(*words(cli, server, mode, more, "strict"))
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode().splitlines()
 
@@ -115,7 +121,7 @@ def of(told: list[ev.Event], kind: type) -> list[Any]:
     return [event for event in told if isinstance(event, kind)]
 
 
-@pytest.mark.parametrize("mode", ["stream", "whole"])
+@pytest.mark.parametrize("mode", ["stream", pytest.param("whole", marks=pytest.mark.slow)])
 def test_each_call_and_each_result_is_on_record_once_and_what_came_in_vouches(
     cli: Cli, server: ModelServer, mode: str
 ) -> None:
@@ -166,4 +172,27 @@ def test_without_an_audit_the_agent_gets_every_call_and_each_exchange_is_on_reco
     assert len(of(told, ev.ExchangeRecorded)) == len(server.requests)
     announced = [call.tool for one in of(told, ev.ActionsAnnounced) for call in one.calls]
     assert announced == ["find_contact", "send_mail", "send_mail"]
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_an_answer_waits_for_somebody_at_another_terminal_who_lets_its_call_pass(
+    cli: Cli, server: ModelServer
+) -> None:
+    with subprocess.Popen(
+        cli.words(*words(cli, server, "stream", "", "review")),
+        cwd=cli.workspace, env=cli.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, **cli.identity(),
+    ) as running:  # fmt: skip
+        try:
+            (one,) = waiting(cli)
+            assert one["object"] == "tool:send_mail"
+            said = cli("review", "--oracle", answers(cli, "- {match: '**', answer: release}\n"))
+            assert said.returncode == 0, said.stderr
+            # The session that is resumed has the mail's result in its history, so nothing waits any more.
+            out, _err = running.communicate(timeout=60)
+        finally:
+            if running.poll() is None:
+                running.kill()
+    assert out.decode().splitlines()[1:3] == ["send_mail ann@a.test", "send_mail eve@evil.test"]
+    assert len(of(events(cli), ev.ToolReturned)) == 3
     assert cli.verdict("last", "--replay") == "complete"

@@ -87,7 +87,10 @@ def test_strict_refuses_the_call_of_a_tool_that_is_described_anew() -> None:
     it >> listed(("look", OTHER)) << Wrote(NodeKind.TOOL_OUTPUT)
     proposed(it, called("look")) << Wrote(NodeKind.DEFERRED, "defer") << cmd.Ask
     it >> ev.OracleAnswered(oracle="strict", answers=(), asked=("e2",)) << Wrote(NodeKind.RESOLUTION)
-    it << Wrote(NodeKind.BLOCKED, "refuse") << cmd.TurnAway
+    it << Wrote(NodeKind.BLOCKED, "refuse")
+    away = it._given.popleft()
+    assert isinstance(away, cmd.TurnAway)
+    assert away.exception.violated_rule == "tool.pinned"
     assert it.done().turned_away == 1
 
 

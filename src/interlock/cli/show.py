@@ -10,6 +10,7 @@ from interlock.cli.output import Ink, parser, print_json, safe
 
 if TYPE_CHECKING:
     from interlock.model.effects import Effect, FileChange
+    from interlock.model.events import ExchangeRecorded
     from interlock.model.inferences import Inference
     from interlock.model.moves import Moved
     from interlock.runtime.story import EffectStory, RunStory
@@ -93,6 +94,12 @@ def _print(story: RunStory, *, everything: bool) -> None:
         print(f"{ink.strong('undone')}    {safe(line)}")
     for line in story.interruptions:
         print(ink.bad(f"stopped   {safe(line)}"))
+    for line in _talked(story.exchanges):
+        print(f"{ink.strong('model')}     {safe(line)}")
+    for server, name in _altered(story):
+        print(
+            ink.warn(f"changed   the tool {safe(f'{server}/{name}' if server else name)} is described anew")
+        )
     for line in _asked(story.inferences):
         print(f"{ink.strong('asked')}     {safe(line)}")
     unique = list(dict.fromkeys(story.reads))
@@ -131,6 +138,32 @@ def _print(story: RunStory, *, everything: bool) -> None:
                     f"  … {len(left)} more ({_counted(left)}): interlock show {story.folder.run_id} --all"
                 )
             )
+
+
+def _talked(exchanges: list[ExchangeRecorded]) -> list[str]:
+    """Return one line for each model that the agent talked to, as its provider names it: how often, and the tokens."""
+    groups: dict[tuple[str, str], list[ExchangeRecorded]] = {}
+    for one in exchanges:
+        groups.setdefault((one.provider, one.answered_as or one.model), []).append(one)
+    lines = []
+    for (provider, model), calls in groups.items():
+        prompt = sum(one.prompt_tokens for one in calls)
+        completion = sum(one.completion_tokens for one in calls)
+        failed = sum(bool(one.fault) for one in calls)
+        lines.append(
+            f"{model or 'unnamed'} at {provider}: {len(calls)} exchange{'s' * (len(calls) != 1)},"
+            f" {prompt:,} + {completion:,} tokens" + (f", {failed} without an answer" if failed else "")
+        )
+    return lines
+
+
+def _altered(story: RunStory) -> list[tuple[str, str]]:
+    """Return the tools that had more than one description, in order."""
+    digests: dict[tuple[str, str], set[str]] = {}
+    for listing in story.listed:
+        for one in listing.tools:
+            digests.setdefault((listing.server, one.name), set()).add(one.digest)
+    return [tool for tool, found in digests.items() if len(found) > 1]
 
 
 def _asked(inferences: list[Inference]) -> list[str]:
@@ -243,6 +276,7 @@ def _document(story: RunStory) -> dict[str, object]:
         "thrown": list(story.thrown),
         "nodes": story.nodes,
         "inferences": [asdict(item) for item in story.inferences],
+        "exchanges": [asdict(item) for item in story.exchanges],
         "unreadable_traffic": [plain(item) for item in story.unreadable],
         "effects": [document(record, story) for record in story.effects.values()],
     }

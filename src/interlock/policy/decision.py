@@ -25,11 +25,15 @@ from interlock.policy.net_derivation import derive_net
 from interlock.policy.operator import ROLE
 from interlock.policy.provenance import Knowledge
 from interlock.policy.rules import Finding, Request, Rule, evaluate, is_ours, rules_of
+from interlock.policy.tools.pinning import PINNED
 
 _NOT_FORBIDDEN = Check(guard=Guard.RULES, outcome=CheckOutcome.PASS, rules=(), reason="no rule forbids it")
 _GO_ON = "go on with the task without this change, and say in your answer what you left out"
 _GO_ON_NET = "go on with the task without this request, and say in your answer what you left out"
-_GO_ON_TIED = "do it by a call of its own that names it, if the task needs it, or leave it out and say so in your answer"
+_GO_ON_TIED = (
+    "do it by a call of its own that names it, if the task needs it, "
+    "or leave it out and say so in your answer"
+)
 UNTIED = (("lens.unannounced",), ("lens.differs",), ("lens.covered",))
 """What decided where an effect is asked about since the model's calls do not tell of it."""
 _SHOWN_NAMES = 12
@@ -176,6 +180,7 @@ def _request(policy: Policy, knowledge: Knowledge, effect: Effect, *, derived: b
             "facets": sorted({facet.kind for facet in effect.facets}) if effect.facets else [],
             "hazards": sorted({hazard.value for hazard in change.hazards}) if change else [],
             "host": request.host if request else "",
+            "lens": effect.action.tool if effect.action else "",
             "method": request.method if request else "",
             "name": path.rpartition("/")[2],
             "operation": effect.operation.partition(".")[2],
@@ -207,7 +212,12 @@ def _conclude(
         return _forbidden(effect, finding.forbids, known)
     doubt = doubted or _doubt(effect, missing, finding.permits)
     if doubt:
-        check = Check(guard=Guard.PROVENANCE, outcome=CheckOutcome.UNDECIDED, rules=(), reason=doubt)
+        check = Check(
+            guard=Guard.PROVENANCE,
+            outcome=CheckOutcome.UNDECIDED,
+            rules=(PINNED,) if doubted else (),
+            reason=doubt,
+        )
         return Verdict(
             effect_id=effect.id,
             decision=Decision.DEFER,

@@ -14,6 +14,8 @@ from interlock.model.tools import ToolCall
 
 MAX_PINS = 10_000
 """So many descriptions are remembered; the call of a tool that is listed later is asked about."""
+PINNED = "tool.pinned"
+"""What decides where a tool is not believed."""
 Key = tuple[str, str]
 """Server and name."""
 
