@@ -1,33 +1,26 @@
 """One request and its answer: spooled, proposed, and only then sent on, answered, parked or refused."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from dataclasses import replace
+from collections.abc import Awaitable
 from typing import assert_never
 
 from interlock.boundary.net.around import Around
 from interlock.boundary.net.bodies import BodyTooLarge, Kept, Spool, SpoolFailed
-from interlock.boundary.net.dial import DialError
 from interlock.boundary.net.gate import Answered, Parked, Passage, Passed, Refused
-from interlock.boundary.net.heads import bodyless
-from interlock.boundary.net.http1_far import Http1Far, Switched
+from interlock.boundary.net.leaving import Leaving
 from interlock.boundary.net.parked import store
-from interlock.boundary.net.pool import Way
-from interlock.boundary.net.proposing import request_of, response_of
-from interlock.boundary.net.refusal import grpc_plain, grpc_problem, is_grpc, placeholder, plain, problem
-from interlock.boundary.net.settings import FarConnection, Place
-from interlock.boundary.net.sides import AnswerHead, ClientSide, FarSide, RawHeaders, RequestHead
+from interlock.boundary.net.proposing import request_of
+from interlock.boundary.net.refusal import grpc_problem, is_grpc, placeholder, problem
+from interlock.boundary.net.settings import Place
+from interlock.boundary.net.sides import AnswerHead, ClientSide, RawHeaders, RequestHead
 from interlock.model.errors import InterlockError
 from interlock.model.redactions import Redaction
 from interlock.model.requests import Outcome
 
-_IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"))
 _CONTINUE = AnswerHead(status=100, headers=())
-_DIAL_STATUS = {"timed-out": 504, "misdirected": 421}
-_TITLE = "The far side cannot be had"
 
 
-class NetExchange:
+class NetExchange(Leaving):
     """An `Exchange` (see `sides`) from a checked head to its end.
 
     Holds: nothing is dialled before the gate said Passed; a request that passed is reported to the gate exactly once;
@@ -35,26 +28,7 @@ class NetExchange:
     """
 
     def __init__(self, around: Around, client: ClientSide, head: RequestHead, place: Place) -> None:
-        self._around = around
-        self._client = client
-        self._head = head
-        self._place = place
-        self._limits = around.plan.limits
-        self._spool: Spool | None = None
-        self._trailers: RawHeaders = ()
-        self._effect_id = ""  # from the time it passed until its end was reported
-        self._connection: FarConnection | None = None
-        self._far: FarSide | None = None
-        self._body: Iterator[bytes] | None = None
-        self._waiting = False  # the far side's link is full
-        self._answer: AnswerHead | None = None
-        self._kept: Kept | None = None
-        self._ended = False  # the client has its answer, or is gone
-        self._retried = False
-        self._slow = False  # the client's link is full
-        self._whole = False  # the request is
-        self._asked: Awaitable[Passage] | None = None
-        self._uncertain = False  # a first try failed, and the far side may have taken it
+        super().__init__(around, client, head, place)
         if head.length is not None and head.length > self._limits.body_bytes:
             around.loop.call_soon(self._too_large)
         elif head.expects_continue:
@@ -94,6 +68,8 @@ class NetExchange:
 
     def client_gone(self) -> None:
         """Give up what is not sent yet; what is under way is cut."""
+        if self._audit is not None:
+            self._audit.client_gone()
         if self._ended:
             return
         self._ended = True
@@ -106,6 +82,9 @@ class NetExchange:
             self._release()
         elif isinstance(self._asked, asyncio.Future):
             self._asked.cancel()  # the gate then asks nobody about it any more
+        elif self._answer is not None:  # its calls were being judged
+            self._report(Outcome.DONE, "")
+            self._release()
         # else the gate's answer or the dial finds it ended
 
     def client_full(self, full: bool) -> None:
@@ -114,6 +93,8 @@ class NetExchange:
             self._slow = full
             if self._far is not None:
                 self._far.read_on(not full)
+            if self._audit is not None:
+                self._audit.client_full(full)
 
     # the far side calls these
 
@@ -141,7 +122,7 @@ class NetExchange:
     def came_end(self, trailers: RawHeaders) -> None:
         """End the answer, and say how it went."""
         self._far = None
-        if self._ended:
+        if self._ended or (self._audit is not None and self._audit.holds(trailers)):
             return
         self._ended = True
         # Ended first: the client need not wait for the record of what it got. The gate hears of it within the same
@@ -160,13 +141,15 @@ class NetExchange:
             self._uncertain = outcome is Outcome.UNKNOWN
             self._around.run(self._open(), self._place)
             return
-        self._report(outcome, detail)
-        if self._answer is None:
-            self._fail(502, detail)
-        else:
-            self._ended = True
-            self._client.cut()
-            self._release()
+        try:
+            self._report(outcome, detail)
+        finally:  # whatever the gate does: nobody may be left waiting
+            if self._answer is None:
+                self._fail(502, detail)
+            else:
+                self._ended = True
+                self._client.cut()
+                self._release()
 
     def far_full(self, full: bool) -> None:
         """Send the body on as the far side takes it."""
@@ -223,7 +206,9 @@ class NetExchange:
                 self._around.sight.passed(self._head)
                 if self._ended:
                     self._unsent("the client went away before it was sent")
-                elif passage.redaction is None or self._redact(passage.redaction):
+                elif (passage.redaction is None or self._redact(passage.redaction)) and self._holds_answer(
+                    passage.effect_id
+                ):
                     self._send()
             case Refused():
                 if is_grpc(self._head.headers):
@@ -274,179 +259,41 @@ class NetExchange:
         self._spool = spool
         return True
 
-    # sending
+    # an answer that is audited
 
-    def _way(self) -> Way:
-        head, place = self._head, self._place
-        return Way(
-            address="" if head.elsewhere else place.address,
-            host=head.authority_host,
-            port=head.port,
-            tls=head.scheme == "https",
-            published=place.published,
-        )
-
-    def _h2(self) -> bool:
-        return self._place.h2 or self._head.protocol == "h2"
-
-    def _send(self) -> None:
-        if not self._head.upgrade:
-            ready = self._around.pool.ready(self._way(), self._h2())
-            if ready is not None:
-                self._begin(ready)
-                return
-        self._around.run(self._open(), self._place)
-
-    async def _open(self) -> None:
-        pool = self._around.pool
-        self._connection = None
-        try:
-            if self._head.upgrade:
-                connection: FarConnection = await pool.fresh(self._way())
-            else:
-                connection = await pool.open(self._way(), self._h2())
-            if not self._ended:
-                self._begin(connection)
-                return
-        except DialError as error:
-            self._unsent(error.message)
-            if not self._ended:
-                hint = f" ({error.hint})" if error.hint else ""
-                self._fail(_DIAL_STATUS.get(error.kind, 502), error.message + hint)
-            return
-        except asyncio.CancelledError:
-            self._unsent("the run ended before it was sent")
-            raise
-        except BaseException:
-            self._broke()
-            raise
-        pool.rest(connection)
-        self._unsent("the client went away before it was sent")
-
-    def _begin(self, connection: FarConnection) -> None:
-        head = self._around.credentials.put_in(self._head)
-        spool = self._spool
-        size_bytes = 0 if spool is None else spool.size_bytes
-        if head.length != size_bytes and not self._trailers:
-            head = replace(head, length=size_bytes)
-        body = size_bytes > 0 or bool(self._trailers)
-        self._connection = connection
-        if head.upgrade and isinstance(connection, Http1Far):
-            head = self._offer(connection, head)
-        self._far = connection.begin(head, self, body=body)
-        if self._slow:
-            self._far.read_on(False)
-        if body:
-            self._waiting = False
-            self._body = iter(()) if spool is None else spool.chunks()
-            self._pump()
-
-    def _pump(self) -> None:
-        while self._body is not None and self._far is not None and not self._waiting:
-            far = self._far
-            try:
-                chunk = next(self._body, None)
-            except SpoolFailed as error:
-                self._body = self._far = None
-                far.abort()
-                self._report(Outcome.UNKNOWN, str(error))
-                self._fail(502, str(error))
-                return
-            if chunk is None:
-                self._body = None
-                far.end(self._trailers)
-            else:
-                far.send(chunk)
-
-    def _may_retry(self, outcome: Outcome) -> bool:
-        """Say whether the far side cannot have acted on it, or acting twice is acting once (RFC 9110 §9.2.2)."""
-        if outcome is Outcome.FAILED:
+    def _holds_answer(self, effect_id: str) -> bool:
+        """Have the answer audited, where the gate says so. Returns: False, where it could not be: nothing leaves."""
+        if not self._around.gate.audits(effect_id):
             return True
-        connection = self._connection
-        return (
-            isinstance(connection, Http1Far)
-            and connection.used
-            and not connection.began
-            and self._head.method in _IDEMPOTENT
-        )
+        from interlock.boundary.net import audited
 
-    # a websocket
+        try:
+            self._client = self._audit = audited.begin(
+                self._around, self, self._client, self._head, self._place, effect_id, self._spool
+            )
+        except (audited.NotAudited, SpoolFailed) as error:
+            self._report(Outcome.FAILED, f"it was not sent: {error}")
+            self._fail(501, f"it was not sent: {error}")
+            return False
+        return True
 
-    def _offer(self, connection: Http1Far, head: RequestHead) -> RequestHead:
-        from interlock.boundary.net import upgrading
-
-        sent = upgrading.offer(head)
-        connection.on_switched = lambda switched: self._switched(switched, sent)
-        return sent
-
-    def _switched(self, switched: Switched, sent: RequestHead) -> None:
-        from interlock.boundary.net import upgrading
-
-        if self._ended or not upgrading.join(
-            self._around, self._client, switched, sent, self._head, self._effect_id
-        ):
-            switched.link.abort()
-            self.came_failure(Outcome.UNKNOWN, "the far side's answer to the upgrade is not a right one")
-            return
-        self._ended = True
-        self._far = None
-        self._effect_id = ""  # the relay reports its end
-        self._release()
-
-    # endings
-
-    def _too_large(self) -> None:
-        self._turn_away(413, f"the body is larger than {self._limits.body_bytes} bytes")
-
-    def _turn_away(self, status: int, detail: str) -> None:
-        if not self._ended:
-            self._around.turned_away(self._place, detail)
-        self._fail(status, detail)
-
-    def _fail(self, status: int, detail: str) -> None:
-        title = _TITLE if status in (502, 504) else "Not taken"
-        if is_grpc(self._head.headers):
-            self._finish(grpc_plain(title, detail), b"")
-        else:
-            self._finish(*plain(status, title, detail))
-
-    def _finish(self, head: AnswerHead, body: bytes) -> None:
+    def told(self) -> None:
+        """Report an answer that came whole; what the agent gets in its place is the audit's."""
         if not self._ended:
             self._ended = True
-            if bodyless(self._head.method, head.status):
-                head, body = replace(head, length=0), b""
-            self._client.answer(head)
-            if body:
-                self._client.data(body)
-            self._client.end(())
-        self._release()
-
-    def _report(self, outcome: Outcome, detail: str) -> None:
-        effect_id, self._effect_id = self._effect_id, ""
-        if not effect_id:
-            return
-        response, whole = response_of(outcome, detail, self._answer, self._kept)
-        self._around.gate.answered(effect_id, response, whole)
-
-    def _unsent(self, detail: str) -> None:
-        self._report(Outcome.UNKNOWN if self._uncertain else Outcome.FAILED, detail)
-        if self._ended:
+            self._report(Outcome.DONE, "")
             self._release()
 
-    def _broke(self) -> None:
-        """Leave nobody waiting where the boundary itself failed."""
+    def unreadable(self, detail: str) -> None:
+        """Give up an answer that cannot be read."""
+        if self._ended:
+            return
+        self._ended = True
         far, self._far = self._far, None
         if far is not None:
             far.abort()
-        begun = self._connection is not None or self._uncertain
-        self._report(Outcome.UNKNOWN if begun else Outcome.FAILED, "the boundary failed on it")
-        self._fail(502, "the boundary failed on it")
-
-    def _release(self) -> None:
-        self._body = None
-        self._close_spool()
-
-    def _close_spool(self) -> None:
-        spool, self._spool = self._spool, None
-        if spool is not None:
-            spool.close()
+        try:
+            self._report(Outcome.UNKNOWN, detail)
+        finally:
+            self._client.cut()
+            self._release()

@@ -12,7 +12,7 @@ _GZIP = ("gzip", "x-gzip")
 _NAMED = 0b11100
 """The flags of a gzip head that says more than how to unpack: extra bytes, a name, a comment."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_ZSTD_WINDOW_LOG = 23
+ZSTD_WINDOW_LOG = 23
 """RFC 9659: what HTTP calls zstd needs no larger window, and a reader must not give one."""
 
 
@@ -101,7 +101,7 @@ def _unzstd(data: bytes, limit_bytes: int) -> bytes | None:
     else:
         from backports import zstd  # late: 20 ms, and most runs never see zstd
 
-    bounds = {int(zstd.DecompressionParameter.window_log_max): _ZSTD_WINDOW_LOG}
+    bounds = {int(zstd.DecompressionParameter.window_log_max): ZSTD_WINDOW_LOG}
     out = bytearray()
     frames = 0
     try:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from interlock.boundary.net.gate import Gate
 from interlock.boundary.net.plan import NetLimits, NetPlan
 from interlock.boundary.net.sides import ClientSide, Exchange, FarSide, RequestHead
 from interlock.model.records import dataclass
@@ -33,7 +32,6 @@ class Setting(Protocol):
 
     loop: asyncio.AbstractEventLoop
     plan: NetPlan
-    gate: Gate
 
     def begin(self, client: ClientSide, head: RequestHead, place: Place) -> Exchange:
         """Begin an exchange for a whole, checked head.
