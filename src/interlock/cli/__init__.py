@@ -10,7 +10,9 @@ from typing import NoReturn
 
 VERBS = {
     "run": "run a command on a staged copy; review, commit or discard what it did",
+    "mcp": "guard an MCP server: its tools' calls are decided before it sees them",
     "acp": "run an editor's agent so, and ask in the editor what needs you",
+    "gateway": "audit any agent's model traffic, as its base URL",
     "runs": "list runs and what became of them",
     "show": "show what a run did, decision by decision",
     "diff": "show what an open run has staged",

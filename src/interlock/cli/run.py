@@ -123,7 +123,7 @@ def main(words: list[str]) -> int:
         argv=tuple(arguments.command),
         workspace=workspace,
         working_directory=_working_directory(workspace),
-        task=_task(arguments),
+        task=task_of(arguments),
         policy=policy,
         oracle_name=oracle_name,
         oracle=oracle,
@@ -207,7 +207,8 @@ def _working_directory(workspace: str) -> str:
     return current if inside else workspace
 
 
-def _task(arguments: argparse.Namespace) -> str:
+def task_of(arguments: argparse.Namespace) -> str:
+    """Return the task that was given, `""` for none. Raises: InputError."""
     if arguments.task is not None and arguments.task_file is not None:
         raise InputError("--task and --task-file cannot both be given", hint="give one of them")
     if arguments.task_file is not None:
