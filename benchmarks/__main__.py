@@ -10,9 +10,11 @@ import sys
 
 from benchmarks.commit import commit
 from benchmarks.files import files
+from benchmarks.gateway import gateway
 from benchmarks.ground import REPOSITORY, default_parent, file_system
 from benchmarks.guarded import guarded
 from benchmarks.ledger import ledger
+from benchmarks.mcp import mcp
 from benchmarks.pause import pause
 from benchmarks.plan import Benchmark, Plan
 from benchmarks.policy_step import policy_step
@@ -33,6 +35,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "proxy": proxy,
     "policy": policy_step,
     "guarded": guarded,
+    "gateway": gateway,
+    "mcp": mcp,
 }
 
 
