@@ -52,9 +52,9 @@ def body_of(wire: str) -> bytes:
     return json.dumps(request(wire)).encode()
 
 
-def forms(wire: str, parts: list[Part], end: str = "\n") -> list[bytes]:
-    told = events(wire, parts)
-    out = [stream(wire, told, end=end), json.dumps(whole(wire, parts), indent=1).encode()]
+def forms(wire: str, parts: list[Part], end: str = "\n", number: int = 1) -> list[bytes]:
+    told = events(wire, parts, number=number)
+    out = [stream(wire, told, end=end), json.dumps(whole(wire, parts, number=number), indent=1).encode()]
     return [*out, listed(told)] if wire == "gemini" else out
 
 
@@ -211,7 +211,7 @@ def test_the_model_is_asked_again_with_all_that_it_said() -> None:
 def test_the_second_answer_follows_the_first(wire: str) -> None:
     first: list[Part] = [Thought("hm"), Text("I look"), Call("c1", "Bash", {"command": "rm"})]
     second: list[Part] = [Thought("ok"), Text("then so"), Call("c2", "edit", {"n": 1})]
-    for one, other in zip(forms(wire, first), forms(wire, second), strict=True):
+    for one, other in zip(forms(wire, first), forms(wire, second, number=2), strict=True):
         audit, passed, told = audited(wire, [one])
         assert isinstance(told, Judge)
         body = audit.again((REFUSED,))
@@ -230,6 +230,8 @@ def test_the_second_answer_follows_the_first(wire: str) -> None:
         assert [(call.call_id, call.fault) for call in judged.calls] == [("c2", "")]
         assert read.facts.completion_tokens == 10
         assert read.facts.prompt_tokens == 20
+        is_stream = wire == "openai-responses" and one.startswith(b"event")
+        assert later.renamed == ({"resp_1": "resp_2"} if is_stream else {})
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -245,3 +247,22 @@ def test_corrections_may_be_spent_by_a_second_answer(wire: str) -> None:
         assert isinstance(told, Passes)
         assert read.facts.prompt_tokens == 20
         assert read.facts.completion_tokens == 10
+
+
+def test_reasoning_goes_the_way_of_the_call_that_follows_it() -> None:
+    wire = "openai-responses"
+    told = events(wire, [Thought("hm"), Call("c1", "Bash", {"command": "rm"})])
+    audit, passed, _ = audited(wire, [stream(wire, told)])
+    assert b"reasoning" not in passed
+    assert audit.holding
+    body = audit.again((REFUSED,))
+    assert body is not None
+    assert [one["type"] for one in json.loads(body)["input"][1:]] == [
+        "reasoning", "function_call", "function_call_output",
+    ]  # fmt: skip
+    audit = AnswerAudit(wire, body_of(wire))
+    told = events(wire, [Thought("hm"), Text("so")])
+    at = next(at for at, one in enumerate(told) if one.get("item", {}).get("type") == "message")
+    assert b"reasoning" not in audit.feed(stream(wire, told[:at]))
+    assert b"reasoning" in audit.feed(stream(wire, told[at : at + 1]))
+    assert not audit.holding

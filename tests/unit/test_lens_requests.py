@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from interlock.boundary.lens.reading import results_in
-from interlock.boundary.lens.requests import ModelRequest, read_request
+from interlock.boundary.lens.requests import ModelRequest, gone_on_from, read_request
 
 SCHEMA = {"type": "object", "properties": {"command": {"type": "string"}}}
 CHAT: dict[str, Any] = {
@@ -124,3 +124,12 @@ def test_no_bytes_raise() -> None:
             assert read_request(wire, data).results == ()
         for body in BODIES.values():
             read(wire, body)
+
+
+def test_a_request_goes_on_from_the_answer_that_the_provider_keeps() -> None:
+    body = b'{"previous_response_id": "resp_1", "input": "x"}'
+    told = json.loads(gone_on_from("openai-responses", body, {"resp_1": "resp_2"}))
+    assert told == {"previous_response_id": "resp_2", "input": "x"}
+    for renamed in ({}, {"resp_9": "resp_2"}):
+        assert gone_on_from("openai-responses", body, renamed) == body
+    assert gone_on_from("anthropic", body, {"resp_1": "resp_2"}) == body

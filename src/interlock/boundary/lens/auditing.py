@@ -166,9 +166,17 @@ class AnswerAudit:
         )
 
     @property
+    def renamed(self) -> dict[str, str]:
+        """Return, by the id that the agent was shown, the id that the provider knows where that is another one.
+
+        A request that goes on from a stored answer names it: see `requests.gone_on_from`.
+        """
+        return dict(self._shown.renamed)
+
+    @property
     def holding(self) -> bool:
         """Say whether something is held back: the agent may wait, and is kept alive."""
-        return self._holds
+        return self._holds or bool(self._waits)
 
     @property
     def keep_alive(self) -> bytes:

@@ -15,6 +15,7 @@ class ChatShown:
 
     def __init__(self) -> None:
         self.before: Document = {}
+        self.renamed: dict[str, str] = {}
         self._head: Document = {}
         self._roles: set[int] = set()
         self._texts: set[int] = set()

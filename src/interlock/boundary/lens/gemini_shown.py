@@ -15,6 +15,7 @@ class GeminiShown:
 
     def __init__(self) -> None:
         self.before: Document = {}
+        self.renamed: dict[str, str] = {}
         self._id: Any = None
         self._text = False
         self._parted = False

@@ -13,6 +13,7 @@ class MessagesShown:
 
     def __init__(self) -> None:
         self.before: Document = {}
+        self.renamed: dict[str, str] = {}
         self._started = False
         self._next = 0
         self._base = 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interlock.boundary.lens.calls import items, loads, record, text
 from interlock.boundary.lens.responses_items import input_items
+from interlock.boundary.lens.suspicion import strict
 from interlock.model.records import dataclass
 from interlock.model.tools import ToolDefinition
 
@@ -81,6 +82,22 @@ def read_request(wire: str, body: bytes, path: str = "") -> ModelRequest:
         results=tuple(parts.results),
         system=tuple(filter(None, parts.system)),
         user=tuple(filter(None, parts.user)),
+    )
+
+
+def gone_on_from(wire: str, body: bytes, renamed: Mapping[str, str]) -> bytes:
+    """Return a request that goes on from a stored answer by the id that the provider knows it by.
+
+    Takes: `renamed`, as audits of the run's answers told it; the body comes back as it is where it names none of them.
+    """
+    if wire != "openai-responses" or not renamed or b"previous_response_id" not in body:
+        return body
+    value, fault = strict(body)
+    known = record(value).get("previous_response_id")
+    if fault or not isinstance(known, str) or known not in renamed:
+        return body
+    return json.dumps({**value, "previous_response_id": renamed[known]}, separators=(",", ":")).encode(
+        "ascii"
     )
 
 

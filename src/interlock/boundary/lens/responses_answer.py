@@ -62,19 +62,19 @@ class ResponsesAnswer:
         self._places: list[_Place] = []
         self._done: dict[int, Document] = {}
         self._output: list[Any] = []
+        self._thinks = False
         self._kept = Gathering()
 
     def take(self, document: Document, name: str) -> Fate:
         """Read an event, or the whole answer."""
         kind = text(document.get("type")) or name
-        fate = Fate.PASS
+        if kind == "response.output_item.added" or kind in _ENDS:
+            # Reasoning is worth nothing without the call that follows it, if one does: it goes the call's way.
+            self._thinks = record(document.get("item")).get("type") == "reasoning"
         if kind == "response.output_item.added":
             self._item(record(document.get("item")), document.get("output_index"), done=False)
         elif kind == "response.output_item.done":
-            item = record(document.get("item"))
-            self._item(item, document.get("output_index"), done=True)
-            # A reasoning item is worth nothing without the call that follows it, if one does.
-            fate = Fate.WAIT if item.get("type") == "reasoning" else Fate.PASS
+            self._item(record(document.get("item")), document.get("output_index"), done=True)
         elif kind in _PARTS or kind in _WHOLES:
             self._argument(kind, document)
         elif _ABOUT_CALLS.match(kind):
@@ -87,7 +87,9 @@ class ResponsesAnswer:
             self._response(record(document["response"]), ends=False)
         elif not _KNOWN.match(kind):
             self.note = self.note or "an unknown event"
-        return fate if self.sheet.is_empty else Fate.HOLD
+        if not self.sheet.is_empty:
+            return Fate.HOLD
+        return Fate.WAIT if self._thinks else Fate.PASS
 
     def end(self) -> None:
         """Take the end."""

@@ -15,11 +15,14 @@ _LAST = ("response.completed", "response.incomplete", "response.failed")
 class ResponsesShown:
     """Counts events and items, and keeps the items that the agent was shown whole.
 
-    The last event has the id of the answer that ended it: the provider knows the others only as its beginnings.
+    All events have the id of the first answer, since clients check that it stays; the provider knows the whole under
+    the id of the last one, which `renamed` tells.
     """
 
     def __init__(self) -> None:
         self.before: Document = {}
+        self.renamed: dict[str, str] = {}
+        self._id = ""
         self._started = False
         self._sequence = -1
         self._next = 0
@@ -31,6 +34,7 @@ class ResponsesShown:
         """Take an event as shown."""
         kind = text(document.get("type")) or name
         self._started = self._started or kind == "response.created"
+        self._id = self._id or text(record(document.get("response")).get("id"))
         number, at = index_of(document.get("sequence_number")), index_of(document.get("output_index"))
         self._sequence = self._sequence if number is None else max(self._sequence, number)
         self._next = self._next if at is None else max(self._next, at + 1)
@@ -61,6 +65,7 @@ class ResponsesShown:
     def ending(self, text: str, usage: Document, answer: Answer, request: Document) -> list[Document | str]:
         """Return a message item and the end."""
         response = _response(answer, usage, request)
+        response["id"] = self._id or response["id"]
         item = message_item(f"msg_ended_{self._next}", text)
         begun = {**item, "status": "in_progress", "content": []}
         part = {"type": "output_text", "text": "", "annotations": []}
@@ -90,6 +95,10 @@ class ResponsesShown:
 
     def _joined(self, response: Document) -> Document:
         usage = added(self.before, record(response.get("usage")))
+        known, number = text(response.get("id")), self._id
+        if number and known and number != known:
+            self.renamed[number] = known
+            response = {**response, "id": number}
         return {**response, "output": [*self._earlier, *items(response.get("output"))], "usage": usage}
 
 

@@ -53,9 +53,13 @@ class Answer(Protocol):
 
 
 class Shown(Protocol):
-    """What the agent was shown of its answer, which may be made of several answers of the provider."""
+    """What the agent was shown of its answer, which may be made of several answers of the provider.
+
+    Holds: `renamed`, under which id the provider keeps what the agent knows by another one.
+    """
 
     before: Document
+    renamed: dict[str, str]
 
     def passed(self, document: Document, name: str) -> None:
         """Take a document that the agent was shown as it came."""
