@@ -118,16 +118,21 @@ class Core:
     def asks(self, *messages: dict[str, Any], tools: tuple[dict[str, Any], ...] = ()) -> str:
         """Have the agent ask its model; return the exchange's id."""
         body = written({"model": "m-1", "stream": True, "messages": messages, "tools": tools})
-        request = NetRequest(
-            method="POST",
-            scheme="https",
-            host="llm.test",
-            port=443,
-            path="/v1/chat/completions",
-            body_size_bytes=len(body.encode()),
-            body_digest=sha256(body.encode()).hexdigest(),
-            body_text=body,
+        return self.leaves(
+            NetRequest(
+                method="POST",
+                scheme="https",
+                host="llm.test",
+                port=443,
+                path="/v1/chat/completions",
+                body_size_bytes=len(body.encode()),
+                body_digest=sha256(body.encode()).hexdigest(),
+                body_text=body,
+            )
         )
+
+    def leaves(self, request: NetRequest) -> str:
+        """Have a request leave; return its effect's id."""
         effect_id = f"e{self.state.proposed + 1}"
         self.auditing.requested(effect_id, request, None)
         self.feed(ev.RequestMade(request=request))

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from interlock.boundary.lens.outcomes import Facts
 from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
 from interlock.model.actions import HeldCall
 from interlock.model.requests import NetMessage, NetRequest, NetResponse
@@ -38,6 +39,9 @@ class Unaudited:
 
     def audits(self, _effect_id: str) -> bool:
         return False
+
+    def heard(self, _effect_id: str, _facts: Facts) -> None:
+        pass
 
     def judge(self, _effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
         return (EXCEPTION,) * len(calls)

@@ -8,9 +8,10 @@ from collections.abc import Awaitable
 import pytest
 from tests.fakes.audited_core import POLICY, Core, held, result, tool
 
+from interlock.boundary.lens.outcomes import Facts
 from interlock.model import events as ev
 from interlock.model.actions import HeldCall
-from interlock.model.requests import Outcome
+from interlock.model.requests import NetRequest, Outcome
 from interlock.model.verdicts import Decision
 from interlock.policy.lens import Audit
 
@@ -391,3 +392,39 @@ def test_a_result_that_is_one_structure_is_kept_as_one(text: str, kept: str | No
     (back,) = core.of(ev.ToolReturned)
     assert (back.result.text, back.result.structured) == (kept, structured)
     assert back.result.size_bytes == len(text)
+
+
+def test_what_the_audit_heard_of_an_answer_is_not_read_again() -> None:
+    core = Core()
+    exchange = core.asks()
+    assert not core.auditing.judged(exchange)
+    core.auditing.heard(exchange, Facts(model="m-2", prompt_tokens=4, note="an event of an unknown kind"))
+    assert core.auditing.judged(exchange)  # it was not judged, so it held no call
+    core.ends(exchange, b'{"model":"another"}')
+    (one,) = core.of(ev.ExchangeRecorded)
+    assert (one.answered_as, one.prompt_tokens, one.note) == ("m-2", 4, "an event of an unknown kind")
+
+
+@pytest.mark.parametrize(
+    ("method", "scheme", "path"),
+    [("GET", "wss", "/v1/responses"), ("GET", "wss", "/v1/realtime"), ("POST", "https", "/api/chat")],
+)
+def test_a_way_to_ask_a_model_that_is_not_read_counts_as_audited_so_that_it_does_not_leave(
+    method: str, scheme: str, path: str
+) -> None:
+    request = NetRequest(method=method, scheme=scheme, host="llm.test", port=443, path=path)
+    for policy, audited in ((POLICY, True), (ALL, True), (NONE, False)):
+        core = Core(policy)
+        effect_id = core.leaves(request)
+        assert core.auditing.audits(effect_id) is audited
+        if audited:
+            (told,) = core.judged(effect_id, held("c1", "look"))
+            assert told is not None
+        core.ends(effect_id)
+        assert not core.of(ev.ExchangeRecorded)
+
+
+def test_what_is_no_inference_is_not_audited() -> None:
+    core = Core(ALL)
+    request = NetRequest(method="GET", scheme="https", host="llm.test", port=443, path="/v1/models")
+    assert not core.auditing.audits(core.leaves(request))

@@ -176,7 +176,7 @@ class ExchangeRecorded:
 
     Takes: `provider`, the host, or the name of the upstream; `model`, as asked for, and `answered_as`, as the answer
     names it; `request` and `answer`, SHA-256 in hex of the bodies, the answer's as received; `fault`, why there is no
-    whole answer.
+    whole answer; `note`, what was odd in one that passed.
     Holds: it is bound to no weights: who answered is what the provider says. Nothing is decided by it.
     """
 
@@ -190,6 +190,7 @@ class ExchangeRecorded:
     completion_tokens: int = 0
     streamed: bool = False
     fault: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,12 +38,15 @@ from interlock.runtime.audited import (
 )
 
 if TYPE_CHECKING:
+    from interlock.boundary.lens.outcomes import Facts
     from interlock.model.actions import AnnouncedCall, HeldCall
     from interlock.monitor import State
     from interlock.policy import Policy
 
 MAX_OPEN = 10_000
 """So many calls may be open; further ones are refused."""
+_UNREAD = "/api/chat"
+"""Where a model that is served by Ollama is asked in its own way."""
 
 Proposed = Passage | Awaitable[Passage]
 
@@ -106,6 +109,7 @@ class _Exchange:
         self.digest = digest
         self.listed = False
         self.judged = False
+        self.facts: Facts | None = None
 
 
 class Auditing:
@@ -120,6 +124,7 @@ class Auditing:
         self._exchanges: dict[str, _Exchange] = {}
         self._open: dict[tuple[str, str], list[_Open]] = {}
         self._count = 0
+        self._unread: set[str] = set()
 
     # the request
 
@@ -129,6 +134,9 @@ class Auditing:
         if policy is None or not policy.network.is_model_call(request):
             return
         wire = wire_of(request.path)
+        if request.scheme in ("ws", "wss") or request.path.endswith(_UNREAD):
+            self._unread.add(effect_id)
+            return
         if not wire or request.method != "POST":
             return
         said = read_request(wire, body_of(request, body), request.path)
@@ -139,17 +147,22 @@ class Auditing:
     def forget(self, effect_id: str) -> None:
         """Drop a request that never leaves."""
         self._exchanges.pop(effect_id, None)
+        self._unread.discard(effect_id)
 
     def audits(self, effect_id: str) -> bool:
-        """Say whether the answer of an exchange is held at its first call; pin the tools that its request offers."""
+        """Say whether the answer of an exchange is held at its first call; pin the tools that its request offers.
+
+        Holds: so it is said of one that cannot be read, which then does not leave.
+        """
         exchange = self._exchanges.get(effect_id)
         policy = self._policy()
-        if exchange is None or policy is None:
+        if policy is None or (exchange is None and effect_id not in self._unread):
             return False
         audit = self._audit(policy)
         if audit is Audit.NONE:
             return False
-        self._list(effect_id, exchange)
+        if exchange is not None:
+            self._list(effect_id, exchange)
         if audit is Audit.ALL:
             return True
         return bool(policy.tools.tools) or policy.lens.defers or may_forbid_calls(policy)
@@ -301,13 +314,20 @@ class Auditing:
 
     # the end
 
-    def judged(self, effect_id: str) -> bool:
-        """Say whether the calls of an answer were decided: then what the agent got of them is told."""
+    def heard(self, effect_id: str, facts: Facts) -> None:
+        """Take what an answer that was audited says of itself."""
         exchange = self._exchanges.get(effect_id)
-        return exchange is not None and exchange.judged
+        if exchange is not None:
+            exchange.facts = facts
+
+    def judged(self, effect_id: str) -> bool:
+        """Say whether all calls of an answer are told: they were decided, or it held none."""
+        exchange = self._exchanges.get(effect_id)
+        return exchange is not None and (exchange.judged or exchange.facts is not None)
 
     def ended(self, effect_id: str, request: NetRequest, response: NetResponse, body: bytes | None) -> None:
         """Record an exchange that is about to end. Takes: `body`, of the answer, decompressed, where it is whole."""
+        self._unread.discard(effect_id)
         exchange = self._exchanges.pop(effect_id, None)
         if exchange is None or effect_id not in self._feeds.state.flying:
             return
@@ -315,7 +335,9 @@ class Auditing:
         if policy is not None and self._audit(policy) is not Audit.NONE:
             self._list(effect_id, exchange)
         fault = _fault_of(response)
-        facts = NO_FACTS if body is None or fault else facts_of(exchange.wire, body)
+        facts = exchange.facts
+        if facts is None:
+            facts = NO_FACTS if body is None or fault else facts_of(exchange.wire, body)
         self._feeds.feed(
             ev.ExchangeRecorded(
                 effect_id=effect_id,
@@ -328,6 +350,7 @@ class Auditing:
                 completion_tokens=facts.completion_tokens,
                 streamed=facts.streamed or exchange.said.streamed,
                 fault=fault,
+                note=facts.note,
             )
         )
 

@@ -26,6 +26,7 @@ from interlock.runtime.inbound import Inbound
 from interlock.runtime.notices import Told
 
 if TYPE_CHECKING:
+    from interlock.boundary.lens.outcomes import Facts
     from interlock.model.actions import AnnouncedCall, HeldCall
     from interlock.model.redactions import Redaction
     from interlock.model.tools import ToolCall
@@ -124,6 +125,11 @@ class Traffic:
     def audits(self, effect_id: str) -> bool:
         """Say whether the answer of a passed request is held at its first tool call."""
         return self._auditing is not None and self._auditing.audits(effect_id)
+
+    def heard(self, effect_id: str, facts: Facts) -> None:
+        """Take what an answer that was audited says of itself."""
+        if self._auditing is not None:
+            self._auditing.heard(effect_id, facts)
 
     def judge(self, effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
         """Decide the tool calls of a model's answer. Holds: a fault of ours refuses all of them."""

@@ -10,7 +10,7 @@ from interlock.verify.walk import Header
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NEEDED = ("effect_id", "provider", "model", "request")
-_TEXTS = (*_NEEDED, "answered_as", "answer", "fault")
+_TEXTS = (*_NEEDED, "answered_as", "answer", "fault", "note")
 _COUNTS = ("prompt_tokens", "completion_tokens")
 
 

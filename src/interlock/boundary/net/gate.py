@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Iterator
 from typing import Protocol
 
+from interlock.boundary.lens.outcomes import Facts
 from interlock.model.actions import HeldCall
 from interlock.model.records import dataclass
 from interlock.model.redactions import Redaction
@@ -105,6 +106,10 @@ class Gate(Protocol):
 
         Holds: asked once an exchange, when it has passed; False for everything that is no exchange with a model.
         """
+        ...
+
+    def heard(self, effect_id: str, facts: Facts) -> None:
+        """Report what an audited answer says of itself, before `answered`; without `judge` it held no call."""
         ...
 
     def judge(self, effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
