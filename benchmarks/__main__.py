@@ -14,6 +14,7 @@ from benchmarks.gateway import gateway
 from benchmarks.ground import REPOSITORY, default_parent, file_system
 from benchmarks.guarded import guarded
 from benchmarks.ledger import ledger
+from benchmarks.lens import lens
 from benchmarks.mcp import mcp
 from benchmarks.pause import pause
 from benchmarks.plan import Benchmark, Plan
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "pause": pause,
     "ledger": ledger,
     "proxy": proxy,
+    "lens": lens,
     "policy": policy_step,
     "guarded": guarded,
     "gateway": gateway,

@@ -28,6 +28,7 @@ VERBS = {
     "recover": "finish or roll back what a crash cut off in a commit",
     "verify": "check a run's evidence, offline",
     "policy": "make, check or show a policy",
+    "lens": "list, show or test what tells requests apart as actions of a service",
     "oracle": "see how an oracle judges cases of which the right answer is known",
     "profile": "list, show or check the profiles of agents, or propose one",
     "hook": "tell an agent of a refusal before its tool runs, by its own hooks",

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, assert_never
 
 from interlock.boundary.mcp.conversing import CALL, Conversation
@@ -31,6 +32,7 @@ from interlock.mcp.asking import Put, asked_by
 from interlock.mcp.calling import Decider
 from interlock.mcp.offering import Offered
 from interlock.mcp.pending import Pending, Send, ServerGone
+from interlock.mcp.siblings import Siblings
 from interlock.model import events as ev
 from interlock.model.errors import InterlockError
 from interlock.sdk.errors import Refusal
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from interlock.sdk.scope import Scope
 
 OpenRun = Callable[[Put, Mapping[str, tuple[str, ...]]], "Scope"]
+_LOOKING_S = 0.01
+_MAX_REASONS = 200
+"""So many reasons why a message went nowhere are told apart."""
 _THREADS = 64
 """So many questions may be open at once before others wait for a thread."""
 
@@ -48,7 +53,8 @@ class Session:
 
     Takes: `server`, its name; `open_run`, which opens the run, with a way to put a form to the client and the tools
     that may be believed to read only; `asks_client`, whether what is deferred is put to the client's own user;
-    `believes`, whether the server's annotations count; `note`, who is told one line.
+    `believes`, whether the server's annotations count; `note`, who is told one line; `siblings`, the servers beside it;
+    `alone`, whether the loop is this session's own.
     """
 
     def __init__(
@@ -60,8 +66,11 @@ class Session:
         asks_client: bool,
         believes: bool,
         note: Callable[[str], None],
+        siblings: Siblings,
+        alone: bool = False,
     ) -> None:
         self.server = server
+        self._alone = alone
         self.asks_client = asks_client
         self._talk = conversation
         self._open_run = open_run
@@ -71,7 +80,7 @@ class Session:
         self._pending: dict[Id, Pending] = {}
         self._asked_in_answer: dict[str, Pending] = {}
         self._own: dict[Id, asyncio.Future[Response]] = {}
-        self._offered = Offered(server, believes=believes, note=note)
+        self._offered = Offered(server, believes=believes, note=note, siblings=siblings)
         self._gone = ""
         self._count = 0
         self._told: dict[str, int] = {}
@@ -148,8 +157,9 @@ class Session:
 
     async def settled(self, within_s: float) -> None:
         """Wait until what the client asked for has its answer, at most so long."""
-        if works := [one.work for one in self._pending.values() if one.work is not None]:
-            await asyncio.wait(works, timeout=within_s)
+        over = asyncio.get_running_loop().time() + within_s
+        while not self._talk.is_quiet and asyncio.get_running_loop().time() < over:
+            await asyncio.sleep(_LOOKING_S)
 
     async def closed(self) -> None:
         """End the run: the client is gone. What waits is resolved, and released calls are made, before it is sealed.
@@ -161,6 +171,7 @@ class Session:
         for one in every:
             one.give_up()
         await asyncio.gather(*works, return_exceptions=True)
+        self._offered.leave()
         if self._decider is not None:
             await self._decider.ended()
 
@@ -222,7 +233,8 @@ class Session:
             refusal = await decider.replied(method, asked, reply, f"{pending.call_id}-{method}")
             if refusal is not None:
                 return telling.refused(pending, refusal)
-        came = await decider.decided(pending, tool, continued, self._forward(pending))
+        alone = self._alone and len(self._pending) == 1
+        came = await decider.decided(pending, tool, continued, self._forward(pending), alone=alone)
         if isinstance(came, Response):
             return came.raw if came.id == pending.id else _with_id(came, pending.id)
         if isinstance(came, Refusal):
@@ -243,7 +255,10 @@ class Session:
             future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
             pending.response = future
             self._talk.sent(pending.id)
-            await pending.onward(pending.onward_bytes())
+            try:
+                await pending.onward(pending.onward_bytes())
+            except OSError as error:
+                raise ServerGone("the server cannot be reached any more", sent=True) from error
             return await future
 
         return forward
@@ -286,9 +301,14 @@ class Session:
         try:
             await pending.back(telling.elicitation(str(number), asked))
             response = await future
+        except asyncio.CancelledError:
+            with suppress(OSError, TimeoutError):
+                await asyncio.wait_for(pending.back(telling.withdrawn(str(number))), _LOOKING_S)
+            raise
         finally:
             pending.asking.discard(future)
             self._own.pop(number, None)
+            self._talk.forget(str(number))
         return response.result or {}
 
     async def _put_in_answer(self, pending: Pending, asked: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -342,6 +362,8 @@ class Session:
     def _unreadable(self, side: str, why: str) -> None:
         """Record that a message went nowhere; a flood of the same is told at its 1st, 2nd, 4th, 8th … time."""
         reason = f"from the {side}: {why}"
+        if reason not in self._told and len(self._told) >= _MAX_REASONS:
+            reason = f"from the {side}: of many kinds"
         seen = self._told[reason] = self._told.get(reason, 0) + 1
         if seen & (seen - 1):
             return

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from interlock.boundary.mcp.conversing import METHOD
 from interlock.boundary.mcp.listing import Listing, without
 from interlock.boundary.mcp.messages import INTERNAL, answer, failure
 from interlock.boundary.mcp.moves import Listed
+from interlock.mcp.siblings import Listing as Offer
+from interlock.mcp.siblings import Siblings
 from interlock.model import events as ev
 from interlock.model.errors import InterlockError
 from interlock.model.tools import ToolCall, ToolDefinition
@@ -18,14 +20,19 @@ if TYPE_CHECKING:
 
 
 class Offered:
-    """The tools of one server. Takes: `believes`, whether its annotations count; `note`, who is told one line.
+    """The tools of one server.
+
+    Takes: `believes`, whether its annotations count; `note`, who is told one line; `siblings`, the servers beside it.
 
     Holds: `read_only`, what may be believed to read only, as the pages said before the run began; `shaped`, tools whose
     answers have a declared shape.
     """
 
-    def __init__(self, server: str, *, believes: bool, note: Callable[[str], None]) -> None:
+    def __init__(
+        self, server: str, *, believes: bool, note: Callable[[str], None], siblings: Siblings
+    ) -> None:
         self._server = server
+        self._siblings = siblings
         self._believes = believes
         self._note = note
         self.read_only: dict[str, tuple[str, ...]] = {}
@@ -58,8 +65,32 @@ class Offered:
         self._early.clear()
 
     def _held_of(self, listing: Listing, scope: Scope) -> dict[str, str]:
-        event = ev.ToolsListed(server=self._server, tools=listing.tools)
+        try:
+            return self._siblings.among(lambda others: self._told(listing, scope, others))
+        except (OSError, ValueError):
+            self._note(
+                "the servers that the same client started cannot be seen, so a name taken from one is not noticed"
+            )
+            return self._told(listing, scope, ())[0]
+
+    def leave(self) -> None:
+        """Offer nothing any more."""
+        self._siblings.leave()
+
+    def _told(
+        self, listing: Listing, scope: Scope, others: Sequence[Offer]
+    ) -> tuple[dict[str, str], tuple[ToolDefinition, ...]]:
+        """Record what is offered, here and beside it. Returns: what is held, and what is not."""
         state = scope.state
+        policy = state.policy
+        known = {tool.name for tool in policy.tools.tools} if policy is not None else set()
+        for server, tools in others:
+            # Who declares a tool under its server's whole name knows that another is named so.
+            foreign = tuple(one for one in tools if f"{self._server}/{one.name}" not in known)
+            event = ev.ToolsListed(server=server, tools=foreign)
+            if foreign and not state.pins.knows(event):
+                state = scope.told(event)
+        event = ev.ToolsListed(server=self._server, tools=listing.tools)
         if listing.tools and not state.pins.knows(event):
             state = scope.told(event)
         held = {}
@@ -73,4 +104,4 @@ class Offered:
                 if one.name not in self._held:
                     self._held.add(one.name)
                     self._note(f"held, and not shown to the client: {why}")
-        return held
+        return held, tuple(one for one in listing.tools if one.name not in held)

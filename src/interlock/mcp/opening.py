@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from interlock.boundary.mcp.conversing import ANSWERS, READS, Conversation, name_of
 from interlock.mcp.asking import NAME, AskingClient, Put
 from interlock.mcp.guarding import Session
+from interlock.mcp.siblings import of_the_same_client
 from interlock.model.errors import InputError, PolicyError
 from interlock.model.events import StuckChoice
 from interlock.model.records import dataclass
@@ -35,7 +36,8 @@ class Settings:
 
     Takes: `server`, its name, by which the policy knows its tools; `policy`, a file, None for the default; `task`, the
     principal's words; `oracle`, as in `--oracle`, `""` to ask the client's own user; `models`, the file of models;
-    `deadline_s`, how long a client's user may think; `note`, who is told one line at a time.
+    `deadline_s`, how long a client's user may think; `note`, who is told one line at a time; `alone`, whether the loop
+    has no other session.
     """
 
     server: str
@@ -45,6 +47,7 @@ class Settings:
     models: str | None = None
     deadline_s: float = 300.0
     note: Callable[[str], None]
+    alone: bool = False
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -106,6 +109,8 @@ def open_session(settings: Settings) -> Session:
         asks_client=oracle is None,
         believes=said is not None and said.believed,
         note=settings.note,
+        siblings=of_the_same_client(settings.server),
+        alone=settings.alone,
     )
 
 

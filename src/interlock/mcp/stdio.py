@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from interlock.mcp import child
 from interlock.mcp.guarding import Session
@@ -28,7 +30,7 @@ def serve_stdio(settings: Settings, argv: Sequence[str]) -> int:
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_Relay(settings, argv).run())
+        return runner.run(_Relay(replace(settings, alone=True), argv).run())
 
 
 class _Relay:
@@ -50,19 +52,27 @@ class _Relay:
         async def send_server(raw: bytes) -> None:
             await write_line(to_server, raw)
 
+        async def send_client(raw: bytes) -> None:
+            try:
+                await client.send(raw)
+            except OSError:
+                self._stop.set()  # nobody reads any more
+                raise
+
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
 
         async def hear_server() -> None:
             async for line in lines_of(from_server):
-                await session.server_said(line, back=send_server, onward=client.send)
+                with suppress(OSError):  # who ended is told apart elsewhere
+                    await session.server_said(line, back=send_server, onward=send_client)
 
         async def hear_client() -> None:
             async for line in lines_of(
                 await reader_of(os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0))
             ):
                 await self._room()
-                task = asyncio.create_task(session.client_said(line, back=client.send, onward=send_server))
+                task = asyncio.create_task(session.client_said(line, back=send_client, onward=send_server))
                 self._tasks.add(task)
                 task.add_done_callback(self._over)
 
