@@ -18,6 +18,7 @@ from tests.fakes.gate import EXCEPTION, FakeGate, refusing
 from tests.fakes.net_front import Wire, a_world
 from tests.fakes.raw_provider import anthropic, called, said, streamed, whole
 
+from interlock.boundary.lens.outcomes import Facts
 from interlock.boundary.net.gate import Passed, Refused, Verdicts
 from interlock.boundary.net.plan import NetLimits, NetPlan
 from interlock.model.actions import HeldCall
@@ -44,10 +45,15 @@ class AuditGate(FakeGate):
         self.waits_s = waits_s
         self.judged: list[tuple[str, tuple[HeldCall, ...]]] = []
         self.told_before: list[int] = []
+        self.heard_of: list[tuple[str, Facts]] = []
         self.cancelled = 0
 
     def audits(self, _effect_id: str) -> bool:
         return True
+
+    def heard(self, effect_id: str, facts: Facts) -> None:
+        assert len(self.responses) == len(self.heard_of)  # before it is told of the answer
+        self.heard_of.append((effect_id, facts))
 
     def judge(self, effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
         self.judged.append((effect_id, calls))
@@ -160,6 +166,10 @@ def test_a_refused_call_is_asked_again_in_its_place(tmp_path: Path, waits_s: flo
     assert (kinds.count("message_start"), kinds.count("message_stop")) == (1, 1)
     again_fields, again = provider.requests[1]
     assert "idempotency-key" not in again_fields
+    assert [(one, facts.completion_tokens, facts.whole) for one, facts in gate.heard_of] == [
+        ("e1", 5, True),
+        ("e2", 5, True),
+    ]
     results = json.loads(again)["messages"][-1]["content"]
     assert [one["tool_use_id"] for one in results] == ["c1", "c2"]
     assert [one[0] for one in gate.responses] == ["e1", "e2"]

@@ -144,6 +144,7 @@ class Audited:
             self._unreadable(error)
             return True
         found = self._audit.finish()
+        self._around.gate.heard(self._effect_id, self._audit.facts)
         if not isinstance(found, Judge):
             self._pass(found.rest)
             return False
