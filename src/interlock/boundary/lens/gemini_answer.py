@@ -14,6 +14,7 @@ from interlock.boundary.lens.wires import Document, Fate, Gathering, Told, count
 _CALLS = ("functionCall", "function_call")
 """Both spellings of a field are one to readers of protocol buffers."""
 _OF_PROVIDER = ("toolCall", "tool_call", "toolResponse", "tool_response")
+_WITHOUT = frozenset(("usageMetadata", "promptFeedback", "error"))
 _IN_PIECES = ("partialArgs", "partial_args", "willContinue", "will_continue")
 
 
@@ -42,7 +43,7 @@ class GeminiAnswer:
             self.start = {
                 key: value for key, value in answer.items() if key in ("responseId", "modelVersion")
             }
-        if not answer.keys() & {"candidates", "usageMetadata", "promptFeedback", "error"}:
+        if "candidates" not in answer and not answer.keys() & _WITHOUT:
             self.note = self.note or "an unknown event"
         for at, candidate in enumerate(map(record, items(answer.get("candidates")))):
             self._several = self._several or at > 0 or candidate.get("index") not in (None, 0)
@@ -81,12 +82,15 @@ class GeminiAnswer:
         return asked if inner is body else {**body, "request": asked}
 
     def _part(self, part: Document) -> None:
+        said = part.get("text")
+        if isinstance(said, str) and (len(part) == 1 or part.keys() == {"text", "thought"}):
+            if said and self._kept.takes(said):
+                self._parts.append(part)
+            return
         for key in _OF_PROVIDER:  # its own tools, which it runs itself
             if isinstance(part.get(key), dict):
                 self.sheet.read(part[key])
         calls = [part[key] for key in _CALLS if part.get(key)]
-        if part.get("text") == "" and len(part) == 1:
-            return
         if self._kept.takes(str(part)):
             self._parts.append(part)
         for call in calls:
