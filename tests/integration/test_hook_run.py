@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from tests.integration.conftest import Cli, in_one_standing
+
+from interlock.hooks import read_call
 
 pytestmark = in_one_standing
 
@@ -58,3 +61,62 @@ def test_it_is_put_into_the_settings_and_taken_out(cli: Cli) -> None:
     cli.put(".claude/settings.json", "{")
     broken = cli("hook", "claude", "--install", "--project")
     assert (broken.returncode, cli.get(".claude/settings.json")) == (2, "{")
+
+
+POLICY = """version: 1
+preset: coding
+environment: {pass: [PATH, HOME, PYTHONPATH, PYTHONDONTWRITEBYTECODE]}
+tools:
+  send_mail: {effect: send, steers: {to: email}, carries: [body]}
+  later: {effect: send, steers: {to: email}, parks: true}
+cedar: |
+  @id("tools")
+  permit(principal, action, resource) when { context.channel == "tool" && context.derived };
+"""
+
+
+def hooked(cli: Cli, *calls: bytes) -> list[dict[str, Any]]:
+    """Ask the run's monitor from inside, as a hook does, and return what it answered each time."""
+    policy = cli.put("policy.yaml", POLICY)
+    for number, call in enumerate(calls):
+        read = read_call("claude", call)
+        assert read is not None
+        body = {"call": read.call_id, "tool": read.tool, "arguments": read.arguments}
+        cli.put(f"call{number}.json", json.dumps(body))
+    script = "; ".join(
+        f"curl -s -H 'content-type: application/json' -d @call{number}.json http://interlock.internal/calls >answer{number}"
+        for number in range(len(calls))
+    )
+    done = cli.sh(script, "--policy", policy, "--oracle", "strict", "--task", "mail ann@a.test")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(cli.get(f"answer{number}")) for number in range(len(calls))]
+
+
+def test_inside_of_a_run_its_monitor_decides(cli: Cli) -> None:
+    named, other, undeclared, waits = hooked(
+        cli,
+        said(),
+        said(tool_input={"to": "eve@evil.test", "body": "hi"}, tool_use_id="toolu_2"),
+        said(tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="toolu_3"),
+        said(tool_name="later", tool_input={"to": "ann@a.test"}, tool_use_id="toolu_4"),
+    )
+    assert named == undeclared == {"decision": "pass"}
+    assert "no trusted source names its `to`" in other["exception"]["rationale"]
+    assert "makes it itself" in waits["exception"]["rationale"]
+    effects = [
+        (one["object"], one["fate"]) for one in cli.story()["effects"] if one["operation"] == "tool.send"
+    ]
+    # What came of the first one nobody said.
+    assert effects == [("tool:send_mail", "unknown"), ("tool:send_mail", "refused")]
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+def test_the_hook_itself_asks_there(cli: Cli) -> None:
+    policy = cli.put("policy.yaml", POLICY)
+    cli.put("call.json", said(tool_input={"to": "eve@evil.test", "body": "hi"}))
+    script = f"{cli.interpreter} -m interlock hook claude <call.json >answer || rm answer"
+    done = cli.sh(script, "--policy", policy, "--oracle", "strict", "--task", "mail ann@a.test")
+    if b"not found" in done.stderr:
+        pytest.skip("not run: this Interlock lies where the sandbox hides it")
+    assert done.returncode == 0, done.stderr
+    assert "no trusted source names its `to`" in reason(cli.get("answer").encode())

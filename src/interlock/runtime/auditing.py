@@ -36,6 +36,7 @@ from interlock.runtime.audited import (
     refused_unreadable,
     result_of,
 )
+from interlock.runtime.hooked import PARKS
 
 if TYPE_CHECKING:
     from interlock.boundary.lens.outcomes import Facts
@@ -258,6 +259,21 @@ class Auditing:
         )
         opened = _Open(effect_id=call_effect, key=key, before=before)
         return _Put(opened=opened, group=group), passage
+
+    def hooked(self, call: ToolCall) -> Proposed:
+        """Decide a call that the agent's own hook tells of, where the model's answer did not have it decided."""
+        flying = self._feeds.state.flying
+        for one in self._open.get(group_of(call.call, call.tool), ()):
+            item = flying.get(one.effect_id)
+            made = None if item is None else item.effect.tool
+            if made is not None and (made.tool, made.arguments) == (call.tool, call.arguments):
+                return Passed(effect_id=one.effect_id)
+        policy = self._policy()
+        role = policy.tools.find(call.name) if policy is not None else None
+        if role is not None and role.parks:
+            # It would be made at the end of the run, which nobody but the agent could do.
+            return Refused(effect_id="", exception=PARKS)
+        return self._feeds.put(call)[1] if self._concerns(call) else Passed(effect_id="")
 
     def _concerns(self, call: ToolCall) -> bool:
         """Say whether a call is put to the core: of tools that nobody declared only one that a rule or role refuses."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
 from interlock.model import events as ev
@@ -19,7 +19,7 @@ from interlock.model.records import changed
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
 from interlock.model.verdicts import ExceptionType, SemanticException
 from interlock.policy.lens import Audit
-from interlock.runtime import sending
+from interlock.runtime import hooked, sending
 from interlock.runtime.announcing import Announcing
 from interlock.runtime.catching_up import CatchingUp, Sees
 from interlock.runtime.inbound import Inbound
@@ -90,6 +90,7 @@ class Traffic:
         self._unreadable: dict[tuple[str, int, str], int] = {}
         self._signing: asyncio.TimerHandle | None = None
         self._sends: set[asyncio.Task[None]] = set()
+        self._hooks: set[asyncio.Task[None]] = set()
 
     # what the boundary asks
 
@@ -213,12 +214,41 @@ class Traffic:
         if subject:
             self._settle(effect_id, self._answer_of(effect_id, subject))
             return
+        request = self._held.get(effect_id)
+        if request is not None and hooked.asks(request):
+            # Not within the step that commanded this: a call is put to the core as well.
+            self._loop.call_soon(self._hooked, effect_id, request)
+            return
         notices = [one.plain() for one in self._told.until_now(self._performer.resolution)]
         waiting = [item.effect.id for item in self._performer.state.opened]
         self._settle(
             effect_id,
             _json(effect_id, 200, {"notices": notices, **({"waiting": waiting} if waiting else {})}),
         )
+
+    def _hooked(self, effect_id: str, request: NetRequest) -> None:
+        """Decide a call that an agent's hook asks about. Holds: a fault of ours refuses."""
+        from interlock.runtime.audited import refused_by_fault
+        from interlock.runtime.auditing import Auditing
+
+        if self._auditing is None:
+            self._auditing = Auditing(self, self._audit)
+
+        def answer(said: Answered) -> None:
+            self._settle(effect_id, said)
+
+        def run(work: Coroutine[Any, Any, None]) -> None:
+            task = self._loop.create_task(work)
+            self._hooks.add(task)
+            task.add_done_callback(self._hooks.discard)
+
+        try:
+            self._catch_up()
+            hooked.settle(effect_id, request, self._auditing, answer, run)
+        except Exception as error:  # noqa: BLE001 - fail closed: what could not be decided is not made
+            self._settle(
+                effect_id, Refused(effect_id=effect_id, exception=refused_by_fault(type(error).__name__))
+            )
 
     def send(self, effect_id: str, redaction: Redaction | None = None) -> None:
         """Send a parked request while the command runs; its outcome is fed when it is there."""
