@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import gzip
+import json
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from tests.fakes.audited_core import POLICY, Core, held, result, tool
@@ -428,3 +430,48 @@ def test_what_is_no_inference_is_not_audited() -> None:
     core = Core(ALL)
     request = NetRequest(method="GET", scheme="https", host="llm.test", port=443, path="/v1/models")
     assert not core.auditing.audits(core.leaves(request))
+
+
+class Spooled:
+    """A body that is too long to be read as text with its request."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.content)
+
+    def chunks(self) -> Iterator[bytes]:
+        for start in range(0, len(self.content), 1000):
+            yield self.content[start : start + 1000]
+
+    def save(self, path: str) -> None:
+        raise AssertionError(path)
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"), [("", bytes), ("gzip", gzip.compress), ("zstd", lambda _body: b"?")]
+)
+def test_the_results_of_a_request_that_is_too_long_for_a_text_are_read_all_the_same(
+    coding: str, packed: Callable[[bytes], bytes]
+) -> None:
+    core = Core()
+    exchange = core.asks()
+    core.judged(exchange, held("c1", "look"))
+    core.ends(exchange)
+    said = json.dumps(
+        {"model": "m", "messages": [result("c1", "seen"), {"role": "user", "content": "x" * 9000}]}
+    )
+    request = NetRequest(
+        method="POST",
+        scheme="https",
+        host="llm.test",
+        port=443,
+        path="/v1/chat/completions",
+        headers=(("content-encoding", coding),) if coding else (),
+        body_size_bytes=9999,
+        body_digest="12" * 32,
+    )
+    core.auditing.requested("e9", request, Spooled(packed(said.encode())))
+    assert [one.result.text for one in core.of(ev.ToolReturned)] == (["seen"] if coding != "zstd" else [])
