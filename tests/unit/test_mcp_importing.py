@@ -197,7 +197,7 @@ web = true
     assert "# starts it" in after
     assert far["env_vars"] == ["TOKEN", "CC"]
     assert far["args"][5:] == [
-        *("--bearer-env", "TOKEN"),
+        *("--header-env", "Authorization=Bearer TOKEN"),
         *("--header-env", "X-C=CC"),
         *("--header-env", "X-A=INTERLOCK_MCP_X_A"),
     ]

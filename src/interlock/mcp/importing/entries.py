@@ -144,7 +144,7 @@ def _codex(entry: Entry, kept: Entry, words: list[str], program: str) -> Entry:
     passed: list[str] = []
     if bearer := entry.get("bearer_token_env_var"):
         passed += _words([bearer], "bearer_token_env_var")
-        words += ["--bearer-env", bearer]
+        words += ["--header-env", f"Authorization=Bearer {bearer}"]
     for header, variable in _headers(entry.get("env_http_headers", {})).items():
         passed.append(variable)
         words += ["--header-env", f"{header}={variable}"]
