@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from interlock.model.events import ExchangeRecorded
     from interlock.model.inferences import Inference
     from interlock.model.moves import Moved
+    from interlock.model.tools import ToolCall
     from interlock.runtime.story import EffectStory, RunStory
 
+_SHOWN_ARGUMENTS = 200
 FOLD = 12
 """So many effects of one fate are listed; the rest is counted, `--all` lists it."""
 
@@ -194,6 +196,8 @@ def _print_effect(ink: Ink, record: EffectStory, by: str) -> None:
         f"{effect.operation:<12} {safe(effect.object)}{_below(effect)}{_moved(record)}"
         + (ink.faint(f"  {safe(by)}") if by else "")
     )
+    if effect.action is not None:
+        print(f"        {safe(in_short(effect.action))}")
     for facet in effect.facets:
         print(f"        {ink.warn(facet.kind)}: {safe(facet.reason)}")
     if effect.change is not None and effect.change.parting:
@@ -282,6 +286,12 @@ def _document(story: RunStory) -> dict[str, object]:
     }
 
 
+def in_short(action: ToolCall) -> str:
+    """Return what a lens reads a request as, in one line."""
+    text = action.arguments
+    return f"{action.tool} {text if len(text) <= _SHOWN_ARGUMENTS else text[: _SHOWN_ARGUMENTS - 1] + '…'}"
+
+
 def document(record: EffectStory, story: RunStory) -> dict[str, object]:
     """Return one effect's story as JSON values."""
     from interlock.monitor.codec import plain
@@ -290,6 +300,7 @@ def document(record: EffectStory, story: RunStory) -> dict[str, object]:
         "id": record.effect.id,
         "operation": record.effect.operation,
         "object": record.effect.object,
+        **({"lens": plain(record.effect.action)} if record.effect.action is not None else {}),
         "facets": [plain(facet) for facet in record.effect.facets],
         "decision": record.verdict.decision.value,
         "reason": record.verdict.reason,

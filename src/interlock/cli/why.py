@@ -81,6 +81,10 @@ def _print(record: EffectStory, reasons: Reasons) -> None:
             print(f"  {safe(line)}")
     if record.moved is not None:
         print(f"  {safe(record.moved.words)}")
+    if effect.action is not None:
+        from interlock.cli.show import in_short
+
+        print(f"  a lens reads it as {safe(in_short(effect.action))}")
     for facet in effect.facets:
         print(f"  it is {facet.kind}: {safe(facet.reason)}")
     change = effect.change

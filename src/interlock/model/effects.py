@@ -183,7 +183,8 @@ class Effect:
     `file.delete`, `net.write`; `object`, a place or URL as text; `steering`, the values that need
     a derivation; `carried`, the level of the data it carries; `clearance`, what its destination may
     hold; `change`, for file effects; `request`, for net effects, of a message the one that opened its
-    stream; `message`, for `net.message` alone; `tool`, for effects of the channel `tool`.
+    stream; `message`, for `net.message` alone; `tool`, for effects of the channel `tool`; `action`, what a lens (a key
+    `lenses` of the policy) recognises a request as.
     """
 
     id: str
@@ -199,3 +200,4 @@ class Effect:
     request: NetRequest | None = None
     message: NetMessage | None = None
     tool: ToolCall | None = None
+    action: ToolCall | None = None

@@ -40,7 +40,8 @@ _DIFF_LINES = 20_000
 def action(effect: Effect) -> str:
     """Return what the effect does, shortly: `create` for `file.create`, `POST` for a request."""
     if effect.request is not None:
-        return shown(effect.request.method)
+        named = f" {effect.action.tool}" if effect.action is not None else ""
+        return shown(f"{effect.request.method}{named}")
     if effect.tool is not None:
         return shown(effect.tool.name)
     return shown(effect.operation.removeprefix("file.").removeprefix("net."))
@@ -89,8 +90,9 @@ def explanation(item: Item) -> list[str]:
     lines.extend(f"  {line}" for line in _sent(effect.request, effect.message))
     if effect.request is not None:
         lines.extend(f"  {name}: {value}" for name, value in effect.request.headers)
-    if effect.tool is not None:
-        lines.append(f"  arguments: {effect.tool.arguments}")
+    call = effect.tool or effect.action
+    if call is not None:
+        lines.append(f"  arguments: {call.arguments}")
     lines.extend(f"  {facet.kind}: {facet.reason}" for facet in effect.facets)
     lines.extend(f"  depends on {value.role}: {value.text}" for value in effect.steering)
     if item.tie:

@@ -1,6 +1,7 @@
 """The policy as data: what a policy file declares."""
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from interlock.model.events import FileRead
 from interlock.model.labels import Confidentiality
@@ -12,6 +13,9 @@ from interlock.policy.mcp import McpServer
 from interlock.policy.network import HostRules, Network, undeclared
 from interlock.policy.operator import ONE_CORRECTION, Operator
 from interlock.policy.tools.roles import ToolRoles
+
+if TYPE_CHECKING:
+    from interlock.policy.lenses.lens import RequestLens
 
 EVERY_ROOT = "*"
 CONTENT = ("keys", "cards", "accounts", "ids")
@@ -169,6 +173,7 @@ class Policy:
     """How often an action that an oracle refused by S, T or I may be mended and is asked about again."""
     lens: Lens = field(default_factory=Lens)
     mcp: tuple[McpServer, ...] = ()
+    lenses: "tuple[RequestLens, ...]" = ()
     own_home: tuple[str, ...] = ()
     """Of `home`, what the agent's profile names: the agent program's own."""
     own_hosts: HostRules = field(default_factory=HostRules)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from interlock.model.errors import PolicyError
 from interlock.policy.declaration import Environment, Limits, Policy, SandboxChoices
@@ -29,6 +29,9 @@ from interlock.policy.sandbox_loading import (
 )
 from interlock.policy.source_loading import read_globs, read_parties, read_sensitive, read_trusted
 from interlock.policy.tools.roles import ToolRoles
+
+if TYPE_CHECKING:
+    from interlock.policy.lenses.lens import RequestLens
 
 T = TypeVar("T")
 VERSION = 1
@@ -57,6 +60,8 @@ _KEYS = (
     "operator",
     "lens",
     "mcp",
+    "lenses",
+    "lens_texts",
     "cedar",
 )
 _ORDERS = ("files-first", "requests-first")
@@ -133,6 +138,12 @@ def _policy(
     if task is None and document.values.get("operator") is not None:
         # Who speaks of the operator apart means that the user is somebody else.
         given_task = False
+    tools = _tools(document, base.tools if base else ToolRoles())
+    lenses: tuple[RequestLens, ...] = ()
+    if document.values.get("lenses") is not None:
+        from interlock.policy.lenses.loading import read_lenses
+
+        lenses, tools = read_lenses(document, tools)
     return Policy(
         name=name,
         text=text,
@@ -157,7 +168,8 @@ def _policy(
         limits=limits,
         cedar=cedar,
         network=read_network(document, base.network if base else None),
-        tools=_tools(document, base.tools if base else ToolRoles()),
+        tools=tools,
+        lenses=lenses,
         requests_first=_requests_first(document, base.requests_first if base else False),
         profile=base.profile if base else "",
         home=_merged(base.home if base else (), read_home(document)),

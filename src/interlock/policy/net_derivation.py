@@ -6,6 +6,7 @@ The rules, each small enough to be checked again from the record alone:
 - `named-in-policy`: an entry of the policy's `network` fits, or `sign` names the namespace of a signature;
 - `named-in-task`, `named-in-file`, `named-in-net`: the principal's words, or a file or a host that the policy
   trusts, name it;
+- `lens-action`: a lens recognises the request as an action that the task asks for, and all that steers it is named;
 - `granted`: an oracle released the same operation on the same value before.
 A text that names a host vouches for reading there; for anything else it has to name the URL, or one above it, and for
 what deletes the URL itself.
@@ -85,6 +86,10 @@ def derive_net(policy: Policy, knowledge: Knowledge, effect: Effect, value: Valu
         )
     if operation != CONNECT and policy.network.declared:
         found = _by_text(knowledge, value, whole=request.method.upper() in DELETING)
+        if found is None and effect.action is not None and value.role == URL_ROLE:
+            from interlock.policy.lenses.vouching import derive_action
+
+            found = derive_action(policy, knowledge, effect)
         if found is not None:
             return found
     grant = find_grant(knowledge.grants, effect, value.role, value.text, operation)

@@ -17,6 +17,7 @@ from interlock.policy.net_derivation import (
     HOST_ROLE,
     MESSAGE,
     MODEL,
+    READ,
     STREAM,
     URL_ROLE,
     WRITE,
@@ -46,6 +47,12 @@ def characterise_request(policy: Policy, knowledge: Knowledge, request: NetReque
     """Return the effect that a request is."""
     operation = operation_of(policy, request)
     clearance = _clearance(policy, request, operation)
+    action = None
+    if policy.lenses and operation in (READ, WRITE):
+        from interlock.policy.lenses.recognising import recognise
+
+        recognised = recognise(policy.lenses, request)
+        action = recognised[0] if recognised is not None else None
     steering = [Value(role=HOST_ROLE, text=host_text(request, with_port=operation == CONNECT))]
     if operation in _URL_ROLES:
         steering.append(Value(role=URL_ROLE, text=url_text(request)))
@@ -60,6 +67,7 @@ def characterise_request(policy: Policy, knowledge: Knowledge, request: NetReque
         clearance=clearance,
         facets=tuple(_facets(policy, knowledge, request, operation)),
         request=request,
+        action=action,
     )
 
 

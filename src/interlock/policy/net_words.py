@@ -20,6 +20,8 @@ def doubt(effect: Effect, missing: tuple[str, ...]) -> str:
     if HOST_ROLE in missing:
         return f"neither the policy nor the task names the host `{host}`"
     url = _short(values.get(URL_ROLE, ""))
+    if effect.action is not None:
+        return f"nothing vouches for all that steers `{effect.action.tool}`, or names `{url}`"
     return f"the host is named, which vouches for reading alone; nothing names `{url}`"
 
 

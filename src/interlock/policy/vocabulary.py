@@ -18,6 +18,7 @@ CONTEXT: dict[str, str] = {
     "facets": "Set<String>",
     "hazards": "Set<String>",
     "host": "String",
+    "lens": "String",
     "method": "String",
     "name": "String",
     "operation": "String",

@@ -65,7 +65,12 @@ def read_text(path: str, what: str, hint: str) -> str:
 
 
 def _load(path: str) -> Policy:
-    policy = load_policy(read_text(path, "policy", "make one: interlock policy init"), filename=path)
+    text = read_text(path, "policy", "make one: interlock policy init")
+    if "lenses:" in text:
+        from interlock.runtime.lenses import written_in
+
+        text = written_in(text, path)
+    policy = load_policy(text, filename=path)
     if policy.detects:
         from interlock.runtime.detecting import check_detectors
 

@@ -287,6 +287,8 @@ def _effect(effect: Effect) -> dict[str, object]:
         fields["message"] = event_payload(ev.MessageMade(message=replace(effect.message, text=None)))
     if effect.tool is not None:
         fields["tool"] = event_payload(ev.ToolCalled(call=effect.tool))
+    if effect.action is not None:
+        fields["action"] = event_payload(ev.ToolCalled(call=effect.action))
     return fields
 
 
@@ -308,6 +310,7 @@ def _read_effect(fields: Fields) -> Effect:
         change=_read_change(fields.optional("change")),
         request=_read_request(fields.optional("request")),
         message=_read_message(fields.optional("message")),
+        action=_read_call(fields.optional("action")),
         tool=_read_call(fields.optional("tool")),
     )
 

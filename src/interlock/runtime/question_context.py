@@ -302,6 +302,8 @@ def _values(policy: Policy, effect: Effect) -> Iterable[tuple[str, str, str, boo
         for leaf in leaves_of(effect.tool.arguments, whole=True) or ():
             if (leaf.field, leaf.text) not in steers:
                 yield leaf.field, leaf.text, "text", False
+    if effect.action is not None:
+        yield "action", effect.action.tool, "text", False
     body = effect.message.text if effect.message is not None else None
     if body is None and effect.request is not None:
         body = effect.request.body_text

@@ -33,6 +33,7 @@ _RULES = {
     "published": "the policy publishes this port",
     "model-provider": "it is the model's provider",
     "granted": "an oracle released the same before",
+    "lens-action": "it is an action of this service that the task asks for, and all that steers it is named",
     "structured-leaf": "it is a value of the user's own state",
     "own-object": "a call of this run made it",
     "record-selected": "it belongs to the one record that is named",
@@ -47,7 +48,7 @@ _RULES = {
     "same-site": "it is a link of the site that the task names",
     "made-here": "a call of this run made it",
 }
-_BY_POLICY = ("named-in-policy", "published", "model-provider")
+_BY_POLICY = ("named-in-policy", "published", "model-provider", "lens-action")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

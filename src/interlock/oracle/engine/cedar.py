@@ -115,6 +115,7 @@ def context(question: Question, effect: Effect) -> dict[str, object]:
         "facets": sorted({facet.kind for facet in effect.facets}),
         "hazards": sorted({hazard.value for hazard in change.hazards}) if change else [],
         "host": request.host if request else "",
+        "lens": _text(effect.action.tool) if effect.action else "",
         "method": request.method if request else "",
         "name": _text(path.rpartition("/")[2]),
         "operation": effect.operation.partition(".")[2],

@@ -19,7 +19,7 @@ from interlock.policy.derivations.filenames_read import file_stem
 from interlock.policy.derivations.grants_read import granted
 from interlock.policy.derivations.leaves_read import CHECKS as LEAF_CHECKS
 from interlock.policy.derivations.leaves_read import WHOLE_TOOL, field_of, kinds_of, type_at
-from interlock.policy.derivations.net_read import by_policy, net_roles
+from interlock.policy.derivations.net_read import by_policy, lens_action, net_roles
 from interlock.policy.derivations.numbers_read import amount, date, date_words, iban, id_of, phone
 from interlock.policy.derivations.places_read import base_name, link_target, path_tail, under_root
 from interlock.policy.derivations.reading import Reading, email, path, phrase, shows_all
@@ -205,6 +205,7 @@ RULE_CHECKS: dict[str, Check] = {
     names.MODEL_PROVIDER: by_policy,
     names.NAMED_IN_POLICY: by_policy,
     names.GRANTED: granted,
+    names.LENS_ACTION: lens_action,
     **LEAF_CHECKS,
     **CHOICE_CHECKS,
 }

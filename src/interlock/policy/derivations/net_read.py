@@ -1,10 +1,13 @@
 """The second reading of a request: what steers it, and what the policy itself says of it."""
 
+from interlock.model.records import changed
 from interlock.model.requests import NetRequest
+from interlock.model.tools import ToolCall
 from interlock.model.verdicts import Derivation
 from interlock.policy.declaration import Policy
 from interlock.policy.derivations import names
-from interlock.policy.derivations.facts import Facts, Fault
+from interlock.policy.derivations.facts import Facts, Fault, json_leaves
+from interlock.policy.derivations.leaves_read import field_of, kinds_of, type_at
 
 _PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443, "ssh-agent": 0}
 
@@ -41,3 +44,41 @@ def by_policy(facts: Facts, derivation: Derivation, kind: str) -> Fault | None:
         signed = request.scheme == "ssh-agent" and request.path.split("/")[1] in facts.policy.sign
         holds = named or opaque or signed
     return None if holds else Fault.RULE
+
+
+def lens_action(facts: Facts, derivation: Derivation, kind: str) -> Fault | None:
+    """A lens of the policy recognises the request, and all that steers its action has a derivation that holds."""
+    request = facts.proposal
+    if not isinstance(request, NetRequest) or kind != "url" or derivation.form or derivation.pointer:
+        return Fault.RULE
+    if derivation.node != facts.task_node:
+        return Fault.NODE
+    if (derivation.start, derivation.end) != (0, 0):
+        return Fault.SPAN
+    from interlock.policy.lenses.recognising import recognise
+
+    recognised = recognise(facts.policy.lenses, request)
+    if recognised is None or recognised[1].unread:
+        return Fault.RULE
+    call = recognised[0]
+    inner = changed(facts, proposal=call)
+    if not _steering(facts.policy, call) <= {(one.role, one.value) for one in derivation.premises}:
+        return Fault.PREMISE
+    for one in derivation.premises:
+        kinds = kinds_of(facts.policy, call, one.role, one.value)
+        if not kinds or inner.recheck(one, "|".join(kinds)) is not None:
+            return Fault.PREMISE
+    return None
+
+
+def _steering(policy: Policy, call: ToolCall) -> frozenset[tuple[str, str]]:
+    tool, leaves = policy.tools.find(call.name), json_leaves(call.arguments)
+    if tool is None or leaves is None:
+        return frozenset((("tool", call.name),))
+    if tool.effect == "read":
+        return frozenset()
+    declared, carried = (*tool.steers, *tool.acts), tuple((name, "text") for name in tool.carries)
+    fields = ((field_of(pointer, call.arguments), text) for pointer, text in leaves)
+    return frozenset(
+        (field, text) for field, text in fields if type_at(declared, field) or not type_at(carried, field)
+    )

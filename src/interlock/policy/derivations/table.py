@@ -227,6 +227,15 @@ RULES = (
         counter_example="an upload to the same host",
     ),
     Rule(
+        name=names.LENS_ACTION,
+        node="the task",
+        says="A lens of the policy recognises the request as an action of a service. Premises: what vouches for each "
+        "value that steers it, as for a tool's call.",
+        example='`POST https://api.github.com/repos/acme/lamp/issues`, task "open an issue in `acme/lamp`", with the '
+        "lens `github`",
+        counter_example="the same in `acme/other`; the same with a field of its body that the lens does not know",
+    ),
+    Rule(
         name=names.GRANTED,
         node="the oracle's answer",
         says="An oracle released the same operation with the same value before; of a call, with all that steers it.",
