@@ -68,6 +68,7 @@ fuzz: setup ## flip FLIPS bits of sealed ledgers, then search TRAJECTORIES runs 
 	@INTERLOCK_EXAMPLES=2000 $(BIN)/pytest -n $(WORKERS) tests/differential/test_sensitivity.py tests/differential/test_sensitive_leaves.py -rs
 	@INTERLOCK_EXAMPLES=400 $(BIN)/pytest -n $(WORKERS) tests/property -rs
 	@INTERLOCK_ANSWERS=$(TRAJECTORIES) $(BIN)/pytest tests/property/test_oracle_seeing_law.py -k fuzzed -rs
+	@INTERLOCK_ANSWERS=$(TRAJECTORIES) $(BIN)/pytest tests/property/test_lens_audit_law.py -k fuzzed -rs
 
 generate: setup ## write the files that are made from tables in the source
 	@$(BIN)/python scripts/generate.py
