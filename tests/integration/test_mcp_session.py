@@ -294,6 +294,8 @@ def test_a_call_that_is_cancelled_while_it_is_asked_about_is_never_made() -> Non
         question = pair.to_client[-1]["id"]
         await pair.says({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}})
         assert await calling == {}
+        await until(lambda: pair.to_client[-1].get("method") == "notifications/cancelled")
+        assert pair.to_client[-1]["params"] == {"requestId": question}
         said = {"action": "accept", "content": {"decision": "allow"}}
         await pair.says({"jsonrpc": "2.0", "id": question, "result": said})
         assert pair.calls == []

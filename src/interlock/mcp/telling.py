@@ -64,6 +64,11 @@ def elicitation(number: str, asked: Mapping[str, Any]) -> bytes:
     return written({"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": asked})
 
 
+def withdrawn(number: str) -> bytes:
+    """Tell the client that nobody waits for the answer to a form any more."""
+    return written({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+
+
 def input_required(number: Id, asked: Mapping[str, Any], state: str) -> bytes:
     """Ask the client with a form, within the answer to its request (2026-07-28)."""
     inner = {"method": "elicitation/create", "params": {"mode": "form", **asked}}

@@ -124,6 +124,15 @@ class Conversation:
         self._own[number] = to_server
         return number
 
+    def forget(self, number: str) -> None:
+        """Say that nobody waits any more for the answer to a request of our own."""
+        self._own.pop(number, None)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Say whether the client waits for nothing but news."""
+        return all(method == "subscriptions/listen" for method in self._asked.values())
+
     def sent(self, number: Id) -> None:
         """Say that a guarded request went to the server."""
         self._unsent.discard(number)
