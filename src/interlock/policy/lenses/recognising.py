@@ -7,7 +7,6 @@ services' own descriptions as the shipped lenses name them.
 import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -37,7 +36,6 @@ def recognise(lenses: tuple[RequestLens, ...], request: NetRequest) -> tuple[Too
     return _recognised(lenses, request)
 
 
-@lru_cache(maxsize=64)
 def _recognised(lenses: tuple[RequestLens, ...], request: NetRequest) -> tuple[ToolCall, LensAction] | None:
     fields = [name for name, _ in request.headers]
     if _ODD_PATH.search(request.path) or not request.path.startswith("/") or _OVERRIDES.intersection(fields):
