@@ -477,7 +477,9 @@ def test_what_passed_joins_the_label() -> None:
     ):
         after = knowledge.with_request(POLICY, judged(request(url))[0])
         assert (after.label.integrity, after.label.confidentiality) == (integrity, level), url
-        assert after.with_request(POLICY, judged(request(url))[0]) is after
+        again = after.with_request(POLICY, judged(request(url))[0])
+        # Of an exchange with a model it is known that it was asked once more.
+        assert again is after if "llm" not in url else again.label == after.label
     written = judged(request("https://wiki.test/x", "POST", **TEXT))[0]
     assert knowledge.with_request(POLICY, written).label.integrity is Integrity.UNTRUSTED
 
