@@ -6,6 +6,7 @@ from interlock.model.errors import PolicyError
 from interlock.model.events import ToolsListed
 from interlock.model.tools import ToolCall, ToolDefinition
 from interlock.policy import load_policy
+from interlock.policy.explaining import explain
 from interlock.policy.lens import Audit, Lens, Mismatch
 from interlock.policy.tools.pinning import MAX_PINS, NO_PINS, Pins, look_of
 
@@ -105,3 +106,25 @@ def test_a_mistake_in_the_key_lens_says_what_it_wants(text: str, told: str) -> N
     with pytest.raises(PolicyError) as raised:
         load_policy(f"version: 1\n{text}\n", filename="p")
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ""),
+        ("tools: {look: {effect: read}}", "are decided: of 1 declared tools, all at a gateway"),
+        ("lens: {audit: all}", "every call in a model's answer is decided"),
+        ("lens: {audit: none}", "no call in a model's answer is held"),
+        (
+            "lens: {differs: defer, covered: defer}",
+            "an effect that is not what its call says, one that its call does not name",
+        ),
+    ],
+)
+def test_the_policy_in_words_says_what_is_audited(text: str, said: str) -> None:
+    lines = [
+        line
+        for line in explain(load_policy(f"version: 1\n{text}\n", filename="p"))
+        if "model's answer" in line or "asked about" in line
+    ]
+    assert (not lines) if not said else any(said in line for line in lines)

@@ -2,6 +2,7 @@
 
 from interlock.model.labels import Confidentiality
 from interlock.policy.declaration import EVERY_ROOT, FileGlob, GitSource, Policy, SensitivePlace
+from interlock.policy.lens import Audit, Lens, Mismatch
 from interlock.policy.network import HostRule
 from interlock.policy.operator import Operator
 
@@ -26,6 +27,7 @@ def explain(policy: Policy) -> tuple[str, ...]:
         *_section("sandbox", _sandbox(policy)),
         *_section("limits", _limits(policy)),
         *_section("network", _network(policy)),
+        *(_section("lens", _lens(policy)) if policy.lens != Lens() or policy.tools.tools else ()),
         *_section("rules", _rules(policy)),
     )
 
@@ -60,6 +62,26 @@ def _operator(policy: Policy) -> list[str]:
     return [
         *([f"instructs the agent in {len(role.instruction):,} characters"] if role.instruction else []),
         *(f"{what}: {', '.join(globs) or 'none'}" for what, globs in bounds if globs is not None),
+    ]
+
+
+def _lens(policy: Policy) -> list[str]:
+    lens = policy.lens
+    mismatches = (
+        (lens.unannounced, "that no call announces"),
+        (lens.differs, "that is not what its call says"),
+        (lens.covered, "that its call does not name"),
+    )
+    asked = [which for choice, which in mismatches if choice is Mismatch.DEFER]
+    audited = {
+        None: f"calls in a model's answer are decided: of {len(policy.tools.tools)} declared tools, all at a gateway",
+        Audit.NONE: "no call in a model's answer is held",
+        Audit.DECLARED: f"calls in a model's answer are decided: of {len(policy.tools.tools)} declared tools",
+        Audit.ALL: "every call in a model's answer is decided",
+    }
+    return [
+        audited[lens.audit],
+        *([f"asked about: an effect {', one '.join(asked)}"] if asked else []),
     ]
 
 
