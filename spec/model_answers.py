@@ -273,7 +273,7 @@ def item_call(item: Any, said: Any) -> set[Call]:
     if kind == "custom_tool_call":
         given = of(item, "input") if said is None else said
         return {(name, given)} if isinstance(name, str) and name and isinstance(given, str) else set()
-    if kind in OWN:
+    if isinstance(kind, str) and kind in OWN:
         field = "operation" if kind == "apply_patch_call" else "action"
         return {(OWN[kind], canonical(of(item, field)))} if isinstance(of(item, field), dict) else set()
     return set()

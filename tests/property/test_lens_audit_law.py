@@ -140,3 +140,15 @@ def test_a_call_in_a_thousand_parts_is_one_call(wire: str) -> None:
 def test_the_plain_reader_reads_what_is_there(wire: str) -> None:
     data = stream(wire, events(wire, [Text("x"), Call("c1", "Bash", {"b": 1, "a": 2}), Call("c2", "edit")]))
     assert calls_in(wire, data) == {("Bash", '{"a":2,"b":1}'), ("edit", "{}")}
+
+
+def test_an_event_that_some_readers_skip_makes_a_call_unread() -> None:
+    data = stream("anthropic", events("anthropic", [Text("x"), Call("c2", "Bash", {"a": 1}, 90)]))
+    part = b'data: {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{'
+    assert part in data
+    for odd in (b"1", b"true", b'"other"'):
+        audit = AnswerAudit("anthropic", b"{}")
+        audit.feed(data.replace(part, part.replace(b'"content_block_delta"', odd)))
+        told = audit.finish()
+        assert isinstance(told, Judge)
+        assert any(call.fault for call in told.calls)

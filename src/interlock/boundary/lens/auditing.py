@@ -209,7 +209,7 @@ class AnswerAudit:
         fate = Fate.HOLD if self._lost else self._fate(piece)
         self._odd = self._odd or piece.odd or piece.bare
         if self._odd and not self._answer.sheet.is_empty:
-            self._answer.sheet.stray("lines that are read in different ways")
+            self._answer.sheet.stray("lines or events that are read in different ways")
         self._holds = self._holds or fate is Fate.HOLD
         return fate
 
@@ -231,6 +231,7 @@ class AnswerAudit:
             if deep(data, document):
                 self._stray(_TOO_DEEP)
                 return Fate.HOLD
+            self._odd = self._odd or self._is_odd(document, piece.name)
             return self._answer.take(document, piece.name)
         document, fault = strict(data)
         if fault or piece.odd:
@@ -245,10 +246,18 @@ class AnswerAudit:
         sheet.opaque.clear()
         fate = Fate.PASS
         if isinstance(document, dict):
+            self._odd = self._odd or self._is_odd(document, piece.name)
             fate = self._answer.take(document, piece.name)
         if any(id(one) not in sheet.seen for one in suspects(document, sheet.opaque)):
             sheet.stray("something that looks like a call, where none is known")
         return fate if sheet.is_empty else Fate.HOLD
+
+    def _is_odd(self, document: Document, name: str) -> bool:
+        """Say whether an event is of one kind to some readers, and of another to the rest."""
+        if "type" not in document:
+            return False
+        kind = document["type"]
+        return not isinstance(kind, str) or not kind or bool(name and self._wire in _NAMED and name != kind)
 
     def _still(self) -> Fate:
         """Return the fate of a slice that says nothing: it stays behind what waits."""
