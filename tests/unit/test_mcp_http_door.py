@@ -5,8 +5,9 @@ import json
 import pytest
 
 from interlock.boundary.mcp.messages import read
+from interlock.boundary.net.mcp_requests import check_message, headers_of
 from interlock.boundary.net.sides import RequestHead
-from interlock.mcp.http_door import check_head, check_message, door, headers_of, read_listen
+from interlock.mcp.http_door import check_head, door, read_listen
 from interlock.mcp.http_far import endpoint_of, header_values
 from interlock.model.errors import InputError
 

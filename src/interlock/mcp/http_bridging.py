@@ -14,8 +14,8 @@ from typing import Any
 from interlock.boundary.mcp import versions
 from interlock.boundary.mcp.messages import INTERNAL, Id, Request, Response, failure, read
 from interlock.boundary.net.mcp_events import Events
+from interlock.boundary.net.mcp_requests import SESSION, VERSION, headers_of
 from interlock.mcp.http_calls import EVENTS, JSON
-from interlock.mcp.http_door import SESSION, VERSION, headers_of
 from interlock.mcp.http_far import Answer, Upstream, endpoint_of, header_values
 from interlock.mcp.http_serving import plan_of
 from interlock.mcp.opening import Settings, open_session, policy_of

@@ -18,7 +18,7 @@ from interlock.boundary.mcp.messages import (
     read,
 )
 from interlock.boundary.net.mcp_events import Event, Events
-from interlock.mcp.http_door import SESSION
+from interlock.boundary.net.mcp_requests import SESSION
 from interlock.mcp.http_far import Answer, Upstream
 from interlock.mcp.http_front import Asked
 from interlock.mcp.http_lanes import Lane

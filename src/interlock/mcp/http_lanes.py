@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from interlock.boundary.mcp.messages import Id
+from interlock.boundary.net.mcp_requests import SESSION
 from interlock.mcp.guarding import Session
-from interlock.mcp.http_door import SESSION
 from interlock.model.errors import BoundaryError, InterlockError
 
 if TYPE_CHECKING:

@@ -11,17 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from interlock.boundary.mcp.messages import Request, failure, read
+from interlock.boundary.net.mcp_requests import HEADER_MISMATCH, SESSION, check_message
 from interlock.boundary.net.plan import NetPlan
 from interlock.mcp.http_calls import Listening, Posting, headers_back, headers_onward
-from interlock.mcp.http_door import (
-    HEADER_MISMATCH,
-    SESSION,
-    Door,
-    check_head,
-    check_message,
-    door,
-    read_listen,
-)
+from interlock.mcp.http_door import Door, check_head, door, read_listen
 from interlock.mcp.http_far import Upstream, endpoint_of, header_values
 from interlock.mcp.http_front import Asked, Front, listen
 from interlock.mcp.http_lanes import Lane, Lanes

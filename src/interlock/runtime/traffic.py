@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
+from interlock.boundary.net.mcp_requests import may_hold
 from interlock.model import events as ev
 from interlock.model.phases import Phase
 from interlock.model.records import changed
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from interlock.model.tools import ToolCall
     from interlock.monitor import State
     from interlock.runtime.auditing import Auditing
+    from interlock.runtime.mcp_seen import McpSeen
     from interlock.runtime.performer import Performer
 
 SIGN_SECONDS = 0.05
@@ -81,6 +83,7 @@ class Traffic:
         self._announcing = Announcing()
         self._audit = audit
         self._auditing: Auditing | None = None
+        self._mcp: McpSeen | None = None
         self._told = Told()
         self._seen = CatchingUp(performer, sandbox, self._feed)
         self._decided: dict[str, Passage] = {}
@@ -97,6 +100,18 @@ class Traffic:
     def propose(self, request: NetRequest, body: Body | None) -> Passage | Awaitable[Passage]:
         """Decide a request. Holds: a fault of ours refuses."""
         self._catch_up()
+        if not may_hold(request) or not self._running():
+            return self._requested(request, body)
+        from interlock.runtime import mcp_seen
+
+        if self._mcp is None:
+            self._mcp = mcp_seen.McpSeen(self, self._audit)
+        try:
+            return self._mcp.propose(request, body, lambda: self._requested(request, body))
+        except Exception as error:  # noqa: BLE001 - fail closed: what it calls would not be known
+            return mcp_seen.refused_since(error)
+
+    def _requested(self, request: NetRequest, body: Body | None) -> Passage | Awaitable[Passage]:
         effect_id = self._next()
         if (fault := self._reads(effect_id, request, body)) is not None:
             return Refused(effect_id=effect_id, exception=fault)
@@ -116,6 +131,8 @@ class Traffic:
         if request is None or self._over:
             return
         self._announce(effect_id, request, response, body)
+        if self._mcp is not None:
+            self._mcp.ended(effect_id, response, body)
         if self._auditing is not None:
             self._auditing.ended(effect_id, request, response, body)
         if self._over:
