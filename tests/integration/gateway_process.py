@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
+import resource
 import signal
 import subprocess
 import threading
@@ -17,7 +19,9 @@ from tests.integration.conftest import Cli
 class GatewayProcess:
     """A gateway that listens. Holds: `told`, the JSON lines that it said."""
 
-    def __init__(self, cli: Cli, *words: str, environment: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self, cli: Cli, *words: str, environment: Mapping[str, str] = {}, descriptors: int = 0
+    ) -> None:
         self.told: list[dict[str, Any]] = []
         self._process = subprocess.Popen(
             cli.words("gateway", "--json", "--listen", "127.0.0.1:0", *words),
@@ -26,6 +30,7 @@ class GatewayProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=functools.partial(_bound, descriptors) if descriptors else None,
             **cli.identity(),
         )
         assert self._process.stdout is not None
@@ -74,9 +79,16 @@ class GatewayProcess:
         self._process.stdout.close()
 
 
+def _bound(descriptors: int) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+
 @contextmanager
-def a_gateway(cli: Cli, *words: str, environment: Mapping[str, str] = {}) -> Iterator[GatewayProcess]:
-    one = GatewayProcess(cli, *words, environment=environment)
+def a_gateway(
+    cli: Cli, *words: str, environment: Mapping[str, str] = {}, descriptors: int = 0
+) -> Iterator[GatewayProcess]:
+    """Start one, and end it. Takes: `descriptors`, how many it may have open, 0 for as many as we may."""
+    one = GatewayProcess(cli, *words, environment=environment, descriptors=descriptors)
     try:
         yield one
     finally:

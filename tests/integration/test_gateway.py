@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -147,6 +148,66 @@ def test_what_is_not_for_the_gateway_is_turned_away(cli: Cli, server: ModelServe
         assert gateway.end()[0] == 0
     assert server.requests == []
     assert gateway.runs == {}
+
+
+def test_sessions_for_which_there_is_no_room_are_turned_away(cli: Cli, server: ModelServer) -> None:
+    with a_gateway(cli, *upstreams(server), descriptors=130) as gateway:
+        found = [
+            post(gateway.port, f"/session/s{number}/v1/chat/completions", CHAT_REQUEST)
+            for number in range(12)
+        ]
+        statuses = [status for status, _fields, _body in found]
+        assert statuses == sorted(statuses)
+        assert set(statuses) == {200, 503}
+        assert b"takes no more sessions" in found[-1][2]
+        # Those that are open go on.
+        assert post(gateway.port, "/session/s0/v1/chat/completions", CHAT_REQUEST)[0] == 200
+        assert gateway.end() == (0, b"")
+    assert all(one["phase"] == "closed" for one in gateway.closed())
+
+
+def test_another_terminal_stops_a_session(cli: Cli, server: ModelServer) -> None:
+    with a_gateway(cli, *upstreams(server)) as gateway:
+        assert post(gateway.port, "/v1/chat/completions", CHAT_REQUEST)[0] == 200
+        run = gateway.runs["default"]
+        done = cli("stop", run)
+        assert done.returncode == 0, done.stderr
+        end = time.monotonic() + 30
+        while not gateway.closed():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        assert gateway.end()[0] == 0
+    assert cli.verdict(run, "--replay") == "complete"
+
+
+def test_a_question_is_answered_in_another_terminal(cli: Cli) -> None:
+    """The agent's stream waits, and is kept whole, until somebody says so."""
+    from tests.fakes.raw_provider import RawProvider, anthropic, called, said, streamed
+
+    parts = anthropic(said("I write."), called("note", "c1", to="everybody"))
+    provider = RawProvider(lambda _number, _fields, _body: streamed(parts))
+    request = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "go"}]}
+    try:
+        with a_gateway(cli, "--upstream", f"anthropic={provider.at}", "--oracle", "review") as gateway:
+            with ThreadPoolExecutor(1) as pool:
+                asked = pool.submit(post, gateway.port, "/v1/messages", request)
+                end = time.monotonic() + 30
+                while b"tool:note" not in (said_ := cli("review", "--list", "--json").stdout):
+                    assert time.monotonic() < end, said_
+                    time.sleep(0.1)
+                assert not asked.done()
+                answers = os.path.join(cli.base, "answers.yaml")
+                with open(answers, "w", encoding="utf-8") as file:
+                    file.write('- {match: "tool:note", answer: release}\n')
+                cli.own()
+                done = cli("review", gateway.runs["default"], "--oracle", f"answers:{answers}")
+                assert done.returncode == 0, done.stderr
+                status, _fields, body = asked.result(60)
+            assert (status, body) == (200, b"".join(parts))
+            assert gateway.end()[0] == 0
+        assert cli.verdict(gateway.runs["default"], "--replay") == "complete"
+    finally:
+        provider.close()
 
 
 def test_a_provider_that_is_not_there_is_told_to_the_agent(cli: Cli, server: ModelServer) -> None:

@@ -17,9 +17,10 @@ from interlock.boundary.net.plan import NetPlan
 from interlock.boundary.net.refusal import plain
 from interlock.boundary.net.settings import Place
 from interlock.boundary.net.sides import AnswerHead, ClientSide, Exchange, RawHeaders, RequestHead
-from interlock.gateway.requests import Door, Turned, read
+from interlock.gateway.requests import Door, Taken, Turned, read
 from interlock.gateway.session import Session
 from interlock.gateway.upstreams import Upstreams
+from interlock.gateway.waiting import Waiting
 from interlock.model.errors import InterlockError
 from interlock.model.requests import Outcome
 
@@ -33,8 +34,8 @@ _TITLE = "Not taken by the gateway"
 class Front:
     """Serves one listening socket: the `Setting` of the clients' sides.
 
-    Takes: `listener`, which does not block; `session_of`, which gives a session by its name, and raises InterlockError
-    where it cannot be opened.
+    Takes: `listener`, which does not block; `session_of`, which gives a session by its name, or what comes to be it,
+    with an InterlockError where it cannot be opened.
     Holds: a connection that fails ends alone.
     """
 
@@ -44,7 +45,7 @@ class Front:
         plan: NetPlan,
         upstreams: Upstreams,
         door: Door,
-        session_of: Callable[[str], Session],
+        session_of: Callable[[str], Session | asyncio.Future[Session]],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.loop = loop
@@ -69,11 +70,23 @@ class Front:
         found = read(head, self._upstreams, self._door)
         if isinstance(found, Turned):
             return _Refusing(client, head.method, found)
+        session = self._session_of(found.session)
+        if isinstance(session, Session):
+            return session.begin(client, found.head, found.place)
+        waiting = Waiting(client)
+        self.run(self._opened(waiting, session, client, found))
+        return waiting
+
+    async def _opened(
+        self, waiting: Waiting, opening: asyncio.Future[Session], client: ClientSide, found: Taken
+    ) -> None:
         try:
-            return self._session_of(found.session).begin(client, found.head, found.place)
+            session = await asyncio.shield(opening)
         except InterlockError as error:
             turned = Turned(status=503, detail=f"no run could be opened for it: {error.message}")
-            return _Refusing(client, head.method, turned)
+            waiting.go_on(lambda: _Refusing(client, found.head.method, turned))
+        else:
+            waiting.go_on(lambda: session.begin(client, found.head, found.place))
 
     def turned_away(self, place: Place, reason: str) -> None:
         """Take note of a head that cannot be read: it belongs to no session, and was answered."""

@@ -89,19 +89,12 @@ def open_run(settings: GatewaySettings, session: str) -> OpenRun:
     return OpenRun(performer=performer, lock=lock)
 
 
-def end_run(opened: OpenRun, *, stopped: bool) -> None:
-    """End a session's run: resolve what waits, seal. May take long: it asks whoever is asked.
-
-    Takes: `stopped`, whether another terminal ended it: what waits is then left for later.
-    Raises: LedgerLost.
-    """
+def end_run(opened: OpenRun) -> None:
+    """End a session's run: resolve what waits, seal. May take long: it asks whoever is asked. Raises: LedgerLost."""
     performer = opened.performer
     try:
         if performer.state.phase is Phase.RUNNING:
-            if stopped:
-                performer.feed(ev.Interrupted(trigger="stopped", detail="interlock stop"))
-            else:
-                performer.feed(ev.CommandExited(code=0, signal=0, ended_at_ns=now_ns()))
+            performer.feed(ev.CommandExited(code=0, signal=0, ended_at_ns=now_ns()))
         performer.ledger.close()
         if performer.folder.sealed:
             remove_stage(performer.folder)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,8 +29,13 @@ if TYPE_CHECKING:
 
 _BACKLOG = 1024
 _LOOKS_S = 1.0
+_THREADS = 32
+"""They wait for the disk, where runs are opened and sealed."""
 SESSIONS = 1024
-"""So many runs are open at once; a session beyond is refused."""
+"""So many runs are open at once, or fewer where descriptors are scarce; a session beyond is refused."""
+_DESCRIPTORS = 8
+"""Of a session: its lock, its ledger, its control socket and those that wait on it, and its bodies."""
+_SPARE_DESCRIPTORS = 512
 
 
 class Gateway:
@@ -38,7 +45,9 @@ class Gateway:
         self._settings = settings
         self._loop = loop
         self._sessions: dict[str, Session] = {}
+        self._opening: dict[str, asyncio.Task[Session]] = {}
         self._ending: set[asyncio.Task[None]] = set()
+        self._room = _room()
         self._over = asyncio.Event()
         self.status = 0
         listener = _listen(settings.host, settings.port)
@@ -66,6 +75,8 @@ class Gateway:
         for session in list(self._sessions.values()):
             await self._stop_passing(session)
         await self._front.end()
+        if self._opening:
+            await asyncio.wait(list(self._opening.values()))
         self._pool.close()
         for name in list(self._sessions):
             self._end(name)
@@ -103,13 +114,27 @@ class Gateway:
 
     # sessions
 
-    def _session_of(self, name: str) -> Session:
+    def _session_of(self, name: str) -> Session | asyncio.Future[Session]:
         session = self._sessions.get(name)
         if session is not None:
             return session
-        if self._over.is_set() or len(self._sessions) >= SESSIONS:
+        opening = self._opening.get(name)
+        if opening is None:
+            opening = self._opening[name] = self._loop.create_task(self._open(name))
+            opening.add_done_callback(lambda _done: self._opening.pop(name))
+        return opening
+
+    async def _open(self, name: str) -> Session:
+        """Open a session's run, in a thread: what its folder and its ledger need of the disk takes its time."""
+        if self._over.is_set() or len(self._sessions) + len(self._opening) > self._room:
             raise BoundaryError("the gateway takes no more sessions", hint="wait until others are idle")
-        opened = open_run(self._settings, name)
+        try:
+            opened = await asyncio.to_thread(open_run, self._settings, name)
+        except OSError as error:
+            raise BoundaryError(
+                f"the run's folder cannot be made: {error.strerror or error}",
+                hint="free space below the state folder, or end other sessions",
+            ) from error
         try:
             folder = os.path.join(opened.performer.folder.path, NET_FOLDER)
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -139,7 +164,6 @@ class Gateway:
         served: list[Living] = []
 
         def stop() -> None:
-            performer.stopped = True
             self._end(session.name)
 
         def serve(request: ControlRequest, reply: Reply) -> None:
@@ -176,7 +200,7 @@ class Gateway:
         try:
             await session.finish()
             # What is asked at a scope's end takes its time, and what waited is sent by a loop of its own.
-            await asyncio.to_thread(end_run, session.opened, stopped=performer.stopped)
+            await asyncio.to_thread(end_run, session.opened)
         except InterlockError as error:
             fault = error.message
             self.status = error.exit_status
@@ -212,12 +236,24 @@ def serve(settings: GatewaySettings) -> int:
 
 
 async def _serving(settings: GatewaySettings, loop: asyncio.AbstractEventLoop) -> int:
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS))
     gateway = Gateway(settings, loop)
     loop.set_exception_handler(gateway.faulted)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, gateway.stop)
     await gateway.serve()
     return gateway.status
+
+
+def _room() -> int:
+    """Return how many sessions there is room for, after asking for as many descriptors as may be had."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return SESSIONS
+    return max(1, min(SESSIONS, (soft - min(_SPARE_DESCRIPTORS, soft // 2)) // _DESCRIPTORS))
 
 
 def _listen(host: str, port: int) -> socket.socket:
