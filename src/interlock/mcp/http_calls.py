@@ -28,6 +28,7 @@ EVENTS, JSON = b"text/event-stream", b"application/json"
 _NOT_OURS = frozenset((b"origin", b"accept-encoding", b"te", b"expect", b"content-encoding"))
 _BACK = (SESSION, b"www-authenticate", b"retry-after", b"mcp-protocol-version", b"allow")
 _GRACE_S = 1.0
+_BOTH_ENDS_S = 0.1
 _STATE = re.compile(rb'"requestState"')
 
 
@@ -86,6 +87,8 @@ class Posting:
                         self._give_up(deciding)
                     break
                 if self._ended_early() and not deciding.done():
+                    # Where it was cancelled, both ends come at once: only a call that goes on has a rest.
+                    await asyncio.wait((deciding,), timeout=_BOTH_ENDS_S)
                     break
             if not deciding.done():
                 self._lane.broken_off.add(deciding)
@@ -229,7 +232,7 @@ class Posting:
                     self._lane.remember(state)
         if not self._asked.is_open:
             if isinstance(message, Response) and not self._modern:
-                await self._lane.deliver(raw)
+                await self._lane.deliver(raw, self._id)
             return
         if (
             (ours or (isinstance(message, Response) and self._id is None))
@@ -245,7 +248,7 @@ class Posting:
             await self._asked.event(raw, id=event_id, name=b"message")
         except ConnectionError:
             if isinstance(message, Response) and not self._modern:
-                await self._lane.deliver(raw)
+                await self._lane.deliver(raw, self._id)
 
 
 class Listening:
@@ -289,7 +292,7 @@ class Listening:
                     (*self._lane.broken_off, gone), timeout=_GRACE_S, return_when=asyncio.FIRST_COMPLETED
                 )
         finally:
-            self._lane.listening.remove(self)
+            self._lane.left(self)
             answer.abort()
             gone.cancel()
             pumping.cancel()
@@ -307,6 +310,9 @@ class Listening:
                     if event.id:
                         self._last = event.id
                     if event.data is None or event.data:
+                        message = read(event.data)
+                        if isinstance(message, Response) and message.id is not None:
+                            self._lane.came_on[message.id] = self
                         await self._lane.session.server_said(
                             event.data, back=self._to_server, onward=self.tell
                         )

@@ -37,6 +37,8 @@ class Lane:
         self.broken_off: set[asyncio.Task[None]] = set()
         """Those of `tasks` whose client has no stream any more on which it could be answered."""
         self.listening: list[Listening] = []
+        self.came_on: dict[Id, Listening] = {}
+        """On which stream the server gave an answer that is not on record yet."""
         self.states: dict[str, None] = {}
         """What answers gave their client to say again, so that its next request comes here."""
         self._kept: list[bytes] = []
@@ -53,9 +55,18 @@ class Lane:
         if len(self.states) > _MAX_STATES:
             del self.states[next(iter(self.states))]
 
-    async def deliver(self, raw: bytes) -> None:
-        """Tell a client what its own stream broke off before; it is kept until it listens again."""
-        for one in sorted(self.listening, key=lambda one: one.goes_on, reverse=True):
+    def left(self, one: Listening) -> None:
+        """Take note that a client listens no more."""
+        self.listening.remove(one)
+        self.came_on = {number: other for number, other in self.came_on.items() if other is not one}
+
+    async def deliver(self, raw: bytes, number: Id | None) -> None:
+        """Tell a client what its own stream broke off before; it is kept until it listens again.
+
+        Takes: `number`, of the request: a client takes what comes on the rest of a stream for that stream's answer.
+        """
+        came_on = self.came_on.pop(number, None) if number is not None else None
+        for one in [came_on] if came_on is not None else [one for one in self.listening if not one.goes_on]:
             with suppress(ConnectionError):
                 await one.tell(raw)
                 return
