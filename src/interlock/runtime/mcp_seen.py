@@ -81,7 +81,8 @@ class McpSeen:
     def propose(self, request: NetRequest, body: Body | None, go: Callable[[], Proposed]) -> Proposed:
         """Decide what a request posts, then the request. Takes: `go`, which puts the request to the core."""
         policy = self._feeds.state.policy
-        if policy is None or not may_hold(request):
+        # A model is asked in JSON too, and its calls are decided in its answer.
+        if policy is None or not may_hold(request) or policy.network.is_model_call(request):
             return go()
         raw = body_of(request, body)
         message = read(raw)
