@@ -80,8 +80,8 @@ def test_a_compressed_stream_names_the_call(
         pytest.skip(f"not run: this {client} does not ask for {encoding}")
     story = json.loads(standing("show", "last", "--json").stdout)
     found = {item["object"]: item["action"] for item in story["effects"]}
-    named = {key: (value["tool"], value["certainty"]) for key, value in found.items() if value}
-    assert named == {"workspace:notes.txt": ("Write", "names-it"), "workspace:made.txt": ("Bash", "names-it")}
+    named = {key: (value["tool"], value["relation"]) for key, value in found.items() if value}
+    assert named == {"workspace:notes.txt": ("Write", "announced"), "workspace:made.txt": ("Bash", "announced")}
     assert f"by Bash({COMMAND}" in standing("show", "last").stdout.decode()
     why = standing("why", "last", "notes.txt").stdout.decode()
     assert 'Write {"content":"hello","file_path":"notes.txt"}' in why

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.boundary.lens import AnswerReader, Reading, results_in, wire_of
 from interlock.boundary.lens.calls import ARGUMENTS_CHARS, canonical
+from interlock.boundary.lens.reading import AnswerReader, Reading, results_in, wire_of
 
 Call = tuple[str, str, dict[str, Any]]
 WIRES = ("openai-chat", "openai-responses", "anthropic", "gemini")

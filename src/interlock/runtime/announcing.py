@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.boundary.lens import AnswerReader, Reading, results_in, wire_of
+from interlock.boundary.lens.reading import AnswerReader, Reading, results_in, wire_of
 from interlock.model import events as ev
 from interlock.model.actions import AnnouncedCall
 from interlock.model.requests import NetRequest, NetResponse, Outcome

@@ -1,5 +1,4 @@
-"""The lens: what a model's traffic says of the agent's actions. It reads copies and decides nothing."""
+"""The lens: what a model's traffic says of the agent's actions, sans-I/O. It decides nothing.
 
-from interlock.boundary.lens.reading import AnswerReader, Reading, results_in, wire_of
-
-__all__ = ["AnswerReader", "Reading", "results_in", "wire_of"]
+Nothing is imported here: its parts are loaded by two threads at once while a command starts.
+"""

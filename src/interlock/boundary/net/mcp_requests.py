@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 
 from interlock.boundary.mcp import versions
@@ -15,6 +16,8 @@ from interlock.boundary.net.mcp_events import Events
 from interlock.model.requests import NetRequest
 
 HEADER_MISMATCH = -32020
+_LOW = re.compile(rb"\\u00([2-7][0-9A-Fa-f])")
+"""How JSON may write a letter of ASCII otherwise."""
 SESSION = b"mcp-session-id"
 VERSION = b"mcp-protocol-version"
 _METHOD, _NAME, _PARAM = b"mcp-method", b"mcp-name", b"mcp-param-"
@@ -53,9 +56,10 @@ def response_in(body: bytes, number: object) -> Response | None:
 
 def calls_in_unread(message: Message, body: bytes) -> bool:
     """Say whether a body that is not read as one message may call a tool all the same: a batch, a name twice."""
-    return isinstance(message, Unreadable) and (
-        b"tools/call" in body or b"tools\\/call" in body or b"\\u" in body
-    )
+    if not isinstance(message, Unreadable):
+        return False
+    plain = _LOW.sub(lambda found: bytes((int(found[1], 16),)), body).replace(b"\\/", b"/")
+    return b"tools/call" in plain
 
 
 def check_message(headers: Mapping[bytes, bytes], message: Message) -> str:
