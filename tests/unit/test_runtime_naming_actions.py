@@ -1,112 +1,21 @@
-"""Which call an effect is said to come from: by order, and by what its arguments name."""
+"""What an exchange with a model announces, and how a tie is said."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
-
 from interlock.model.actions import AnnouncedCall
-from interlock.model.effects import ChangeKind, Channel, Effect, FileChange, Reach
-from interlock.model.labels import Confidentiality
-from interlock.model.places import Place
+from interlock.model.places import Root
 from interlock.model.requests import NetRequest, NetResponse, Outcome
+from interlock.policy.announced import Announced
+from interlock.policy.announced_names import short
+from interlock.policy.announced_ties import Relation, Tie
 from interlock.runtime.announcing import Announcing
-from interlock.runtime.naming_actions import Announced, Certainty, name_action, short
-
-ROOTS = {"workspace": "/home/u/project"}
+from interlock.runtime.naming_actions import document, in_words, shortly
 
 
 def call(tool: str, call_id: str = "c1", **given: object) -> AnnouncedCall:
     return AnnouncedCall(call_id=call_id, tool=tool, arguments=json.dumps(given))
-
-
-def effect(
-    path: str = "", request: NetRequest | None = None, source: str = "", root: str = "workspace"
-) -> Effect:
-    change = None
-    if request is None:
-        old = Place(root=root, path=source) if source else None
-        change = FileChange(kind=ChangeKind.CREATE, place=Place(root=root, path=path), source=old)
-    return Effect(
-        id="e9",
-        channel=Channel.FILE if request is None else Channel.NET,
-        operation="file.create" if request is None else "net.write",
-        object=f"{root}:{path}" if request is None else request.url,
-        reach=Reach.STAGEABLE,
-        steering=(),
-        carried=Confidentiality.PUBLIC,
-        clearance=Confidentiality.PUBLIC,
-        change=change,
-        request=request,
-    )
-
-
-def post(host: str, port: int = 443, *, published: bool = False) -> Effect:
-    request = NetRequest(
-        method="POST", scheme="https", host=host, port=port, path="/a", query="b=1", published=published
-    )
-    return effect(request=request)
-
-
-def told(what: AnnouncedCall, asked: int, closed: int = 10**9) -> Announced:
-    return Announced(call=what, exchange=f"e{asked}", asked=asked, announced=asked + 3, closed=closed)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "given"),
-    [
-        (effect("src/a.py"), call("Write", file_path="/home/u/project/src/a.py")),
-        (effect("src/a.py"), call("Edit", path="./src/a.py")),
-        (effect("src/a.py"), call("Bash", command="cd src && sed -i s/a/b/ a.py")),
-        (effect("build/x/y.o"), call("Bash", command="rm -rf build/")),
-        (effect("new.py", source="old.py"), call("Bash", command="git mv old.py renamed")),
-        (effect("a.py"), call("shell", command=["bash", "-lc", "echo >a.py"])),
-        (effect("a.py"), call("edits", edits=[{"path": "a.py"}])),
-        (post("api.test"), call("WebFetch", url="https://api.test/a?b=1")),
-        (post("api.test"), call("Bash", command="curl -d @f api.test/other")),
-        (post("127.0.0.1", 8912, published=True), call("Bash", command="curl http://127.0.0.1:8912/x")),
-    ],
-)
-def test_a_call_under_way_that_names_the_effect_is_its_action(wanted: Effect, given: AnnouncedCall) -> None:
-    for at in (9, -1):
-        action = name_action(wanted, at, [told(call("Bash", command="ls"), 1), told(given, 2)], ROOTS)
-        assert (action.certainty, action.announced and action.announced.call) == (Certainty.NAMES, given)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "given"),
-    [
-        (effect("a.py"), call("Bash", command="cat data.py a.pyc xa.py a.py.bak b-a.py")),
-        (effect("src/a.py"), call("Write", content="src")),
-        (post("api.test"), call("Bash", command="curl evil-api.test api.test.evil")),
-        (post("127.0.0.1", 8912, published=True), call("Bash", command="curl http://127.0.0.1:9000/")),
-        (post("127.0.0.1", 80, published=True), call("Bash", command="curl http://127.0.0.1:8012/")),
-    ],
-)
-def test_a_call_that_names_something_else_is_only_the_one_before(
-    wanted: Effect, given: AnnouncedCall
-) -> None:
-    if wanted.object == "workspace:src/a.py":
-        assert name_action(effect("lib/a.py"), 9, [told(given, 1)], ROOTS).certainty is Certainty.BEFORE
-        return
-    assert name_action(wanted, 9, [told(given, 1)], ROOTS).certainty is Certainty.BEFORE
-
-
-def test_order_counts_before_what_is_named() -> None:
-    write, run = call("Write", file_path="a.py"), call("Bash", "c2", command="make")
-    calls = [told(write, 1, closed=10), told(run, 10)]
-    assert name_action(effect("a.py"), 6, calls, ROOTS).announced == calls[0]
-    later = name_action(effect("a.py"), 20, calls, ROOTS)
-    assert (later.certainty, later.announced) == (Certainty.BEFORE, calls[1])
-
-
-def test_without_a_call_under_way_none_is_meant_but_one_that_names_it_is_told() -> None:
-    calls = [told(call("Bash", command="curl -d x api.test &"), 5, closed=10)]
-    assert name_action(post("api.test"), 20, calls, ROOTS).certainty is Certainty.BEFORE
-    assert name_action(post("other.test"), 20, calls, ROOTS).certainty is Certainty.NONE
-    assert name_action(post("api.test"), 3, calls, ROOTS).certainty is Certainty.NONE
-    assert name_action(effect("x.py"), -1, calls, ROOTS).certainty is Certainty.UNKNOWN
 
 
 def test_a_call_is_written_short() -> None:
@@ -116,6 +25,27 @@ def test_a_call_is_written_short() -> None:
     assert len(short(call("Bash", command="x" * 500))) == 66
     assert short(call("ls")) == "ls()"
     assert short(AnnouncedCall(call_id="", tool="apply_patch", arguments='"*** x"')) == "apply_patch(*** x)"
+    assert short(AnnouncedCall(call_id="", tool="Bash", arguments="{half")) == "Bash(…)"
+
+
+def test_a_tie_is_said_in_words_and_as_json() -> None:
+    known = Announced.started((Root(name="workspace", path="/w"),)).with_asked("e1")
+    known = known.with_told("e1", (call("Bash", command="make"),), ())
+    within = Tie(relation=Relation.COVERED, call=known.open[0])
+    assert shortly(within) == "within Bash(make)"
+    assert in_words(within)[0].endswith("does not name it (c1, exchange e1):")
+    assert in_words(within)[1] == '  Bash {"command": "make"}'
+    assert document(within) == {
+        "relation": "covered",
+        "tool": "Bash",
+        "arguments": '{"command": "make"}',
+        "call": "c1",
+        "exchange": "e1",
+    }
+    unknown = Tie(relation=Relation.UNKNOWN, why="it was not seen")
+    assert shortly(unknown) == ""
+    assert document(unknown) == {"relation": "unknown", "why": "it was not seen"}
+    assert shortly(Tie(relation=Relation.UNANNOUNCED)) == "unannounced"
 
 
 def exchange(announcing: Announcing, calls: list[str], history: list[str], path: str = "/v1/messages"):  # type: ignore[no-untyped-def]
