@@ -24,6 +24,7 @@ from benchmarks.proxy import proxy
 from benchmarks.rounds import load_now
 from benchmarks.rows import Row, not_run, table
 from benchmarks.start import start
+from benchmarks.tying import tying
 from interlock.model.errors import InterlockError
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "proxy": proxy,
     "lens": lens,
     "policy": policy_step,
+    "tying": tying,
     "guarded": guarded,
     "gateway": gateway,
     "mcp": mcp,

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 MAX_OPEN = 256
 """So many calls are under way at once, and so many linger; of more the oldest are left out."""
+MAX_ASKED = 256
+"""So many exchanges are under way at once; of more the oldest are taken as ended."""
 MAX_ERAS = 200_000
 MAX_NAMES = 1_000_000
 """Of all calls together; a call that comes when there are more may do anything."""
-MAX_FOLDERS = 16
+MAX_FOLDERS = 6
 MAX_MOMENTS = 8
 """So many times of writes are kept of a place; of more the two oldest are taken as one."""
 SPAN = 256
@@ -42,6 +44,13 @@ def with_moment(moments: tuple[Moment, ...], added: Moment) -> tuple[Moment, ...
     if len(moments) < MAX_MOMENTS:
         return (*moments, added)
     return ((moments[0][0], moments[1][1]), *moments[2:], added)
+
+
+def _went(folders: tuple[str, ...], now: tuple[str, ...]) -> tuple[str, ...]:
+    """Return where shells went, the last at the end."""
+    if not now:
+        return folders
+    return (*(folder for folder in folders if folder not in now), *now)[-MAX_FOLDERS:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +155,7 @@ class Announced:
 
     def with_asked(self, exchange: str) -> "Announced":
         """Return what is known when an exchange with a model has left: all file events until then were read."""
-        asked = (*self.asked, (exchange, self.present + 1))
+        asked = (*self.asked, (exchange, self.present + 1))[-MAX_ASKED:]
         return changed(self, asked=asked, seen=True)._next(whole=True)
 
     def with_answered(self, exchange: str) -> "Announced":
@@ -189,7 +198,7 @@ class Announced:
             count=self.count + 1,
             kept=self.kept + len(named.keys) + len(named.above) + len(named.loose),
             names=with_entries(self.names, dict.fromkeys((*named.above, *named.keys), one)),
-            folders=tuple(dict.fromkeys((*self.folders, *named.folders)))[-MAX_FOLDERS:],
+            folders=_went(self.folders, named.folders),
             last_open=one if named.open else self.last_open,
         )
 

@@ -18,9 +18,11 @@ MAX_ARGUMENTS = 2_000
 """Characters of a call's arguments that are kept to be shown."""
 _OF = "\0"
 """Between a root's name and the path; neither holds one."""
-_ABOVE = "/"
+ABOVE = "/"
 """Ends the key of a folder above a named file: a command may make it, and does not name what else lies there."""
 _SHORT = 60
+_FOLDERS_OF_ONE = 4
+"""So many folders of one command are followed."""
 _PORTS = {"https": 443, "wss": 443, "http": 80, "ws": 80, "ftp": 21, "ssh": 22}
 _URL = re.compile(
     r"(?:([a-z][a-z0-9+.-]*)://)?(?:[^/@\s]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(?:[/?#].*)?\Z",
@@ -54,24 +56,6 @@ class Named:
     yields: bool = False
     idle: bool = False
     polls: bool = False
-
-    def names_place(self, place: Place) -> bool:
-        """Say whether it names a place, or a folder that stands for all below it, or makes it on the way to one."""
-        key = key_of(place)
-        if key in self.keys or key + _ABOVE in self.above:
-            return True
-        if self.wide and any(folder in self.keys for folder in folders_above(key)):
-            return True
-        return bool(self.loose) and self._names_loosely(place.path)
-
-    def _names_loosely(self, path: str) -> bool:
-        parts = path.split("/")
-        for end in range(len(parts), 0, -1):
-            if any("/".join(parts[start:end]) in self.loose for start in range(end)):
-                return True
-            if not self.wide:
-                return False
-        return False
 
     def names_request(self, request: NetRequest) -> bool:
         """Say whether it names a request's host."""
@@ -168,7 +152,7 @@ def name_call(
             plain = _normal(name).lstrip("./")
             if plain and not name.startswith("-"):
                 loose.add(_text(plain))
-    above = {folder + _ABOVE for key in keys for folder in folders_above(key)}
+    above = {folder + ABOVE for key in keys for folder in folders_above(key)}
     return Named(
         call_id=call.call_id,
         tool=call.tool,
@@ -178,7 +162,7 @@ def name_call(
         above=frozenset(above),
         loose=frozenset(loose),
         hosts=frozenset(() if full else _hosts(said.hosts)),
-        folders=folders[len(before) :],
+        folders=_persisting(naming, said, before),
         open=said.open or vague or full,
         wide=said.wide,
         lingers=said.lingers,
@@ -192,13 +176,19 @@ def _folders(naming: Naming, said: Says, before: tuple[str, ...]) -> tuple[str, 
     """Return where relative names may begin beside the workspace: where shells went, this one too."""
     if not said.wide:
         return before[:0]
-    found = dict.fromkeys(before)
-    for name in said.folders:
-        for folder in (naming.folder, *before):
-            if path := naming.absolute(name, folder):
-                found[path] = None
-            if name[:1] in ("/", "~"):
-                break
+    return tuple(dict.fromkeys((*before, *_persisting(naming, said, before))))
+
+
+def _persisting(naming: Naming, said: Says, before: tuple[str, ...]) -> tuple[str, ...]:
+    """Return where a shell went: from the workspace, or from where the last one went."""
+    found: dict[str, None] = {}
+    last = before[-1] if before else ""
+    for name in said.folders[:_FOLDERS_OF_ONE]:
+        if path := naming.absolute(name, naming.folder):
+            found[path] = None
+        if last and name[:1] not in ("/", "~") and name not in last.split("/"):
+            found[naming.absolute(name, last)] = None
+        last = path or last
     return tuple(found)
 
 

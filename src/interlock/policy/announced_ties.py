@@ -12,7 +12,7 @@ from interlock.model.records import changed, dataclass
 from interlock.model.verdicts import Check, CheckOutcome, Decision, Guard, Verdict
 from interlock.policy.announced import SPAN, Announced, Moment, Under
 from interlock.policy.announced_layers import entry_of, row_at
-from interlock.policy.announced_names import folders_above, key_of
+from interlock.policy.announced_names import ABOVE, folders_above, key_of
 from interlock.policy.declaration import STATE_PREFIX, Policy
 from interlock.policy.globs import matcher
 from interlock.policy.grants import find_grant
@@ -38,7 +38,9 @@ class Relation(Enum):
     """No call was under way."""
 
 
-_WORSE = tuple(Relation)
+_WORSE = {relation: number for number, relation in enumerate(Relation)}
+_LOOSE_PARTS = 16
+"""So many parts of a path are looked for among relative names that may begin anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ class Ties:
         self._announced: Announced = knowledge.announced
         self._grants = knowledge.grants
         self._places = knowledge.places
-        self._under: dict[Moment, tuple[Under, ...]] = {}
+        self._within: dict[Moment, _Within] = {}
         lens = policy.lens
         # Where one of these is asked about, the boundary holds an answer's calls until they are known here.
         self._holds = lens.defers or lens.audit is Audit.ALL
@@ -152,21 +154,15 @@ class Ties:
         return max((self._at(place, moment) for moment in written.moments), key=_badness)
 
     def _at(self, place: Place, moment: Moment) -> Tie:
-        under = self._under.get(moment)
-        if under is None:
-            under = self._under[moment] = tuple(self._under_way(moment))
-        first = moment[0]
-        best = _NONE
-        for one in under:
-            if one.named.names_place(place):
-                return Tie(relation=Relation.ANNOUNCED, call=one)
-            ended = entry_of(self._announced.ended, one.number)
-            after = ended is not None and ended <= first
-            if one.named.open:
-                best = min(best, Tie(relation=Relation.COVERED, call=one), key=_badness)
-            elif not after and not one.named.idle:
-                best = min(best, Tie(relation=Relation.DIFFERS, call=one), key=_badness)
-        return best
+        within = self._within.get(moment)
+        if within is None:
+            ended = self._announced.ended
+            gone = [
+                (one, (at := entry_of(ended, one.number)) is not None and at <= moment[0])
+                for one in self._under_way(moment)
+            ]
+            within = self._within[moment] = _Within(gone)
+        return within.of(place)
 
     def _under_way(self, moment: Moment) -> Iterator[Under]:
         """Yield the calls that may have been under way then, the last that became known first."""
@@ -175,27 +171,31 @@ class Ties:
         first = max(first, last - SPAN)
         found: dict[int, Under] = {}
         late: set[str] = set()
+
+        def goes_on(one: Under) -> bool:
+            ended = entry_of(announced.ended, one.number)
+            return ended is None or ended > first
+
         for number in range(first, min(last, announced.present) + 1):
             era = row_at(announced.eras, number)
             found.update((one.number, one) for one in era.lingering)
-            for one in era.open:
-                ended = entry_of(announced.ended, one.number)
-                if ended is None or ended > first:
-                    found[one.number] = one
+            found.update((one.number, one) for one in era.open if goes_on(one))
             late.update(era.flying)
         for exchange in late:
             # The agent may have acted on a call before its answer was whole.
             told = entry_of(announced.told, exchange)
             if told is not None and told > last:
                 era = row_at(announced.eras, told)
-                found.update((one.number, one) for one in era.open if one.exchange == exchange)
+                found.update(
+                    (one.number, one) for one in era.open if one.exchange == exchange and goes_on(one)
+                )
         yield from (found[number] for number in sorted(found, reverse=True))
 
     def _of_any_time(self, place: Place) -> Tie:
         """Tie what nobody saw being written: a folder, what a moved folder took along."""
         announced = self._announced
         key = key_of(place)
-        one = entry_of(announced.names, key) or entry_of(announced.names, key + "/")
+        one = entry_of(announced.names, key) or entry_of(announced.names, key + ABOVE)
         if one is None:
             above = (entry_of(announced.names, folder) for folder in folders_above(key))
             one = next((found for found in above if found is not None and found.named.wide), None)
@@ -204,6 +204,49 @@ class Ties:
         if announced.last_open is not None:
             return Tie(relation=Relation.COVERED, call=announced.last_open)
         return _LOST if announced.unseen else _NONE
+
+
+class _Within:
+    """The calls of one moment, by what they name. Takes: each with whether it had its result before."""
+
+    def __init__(self, calls: Iterable[tuple[Under, bool]]) -> None:
+        self._keys: dict[str, Under] = {}
+        self._wide: dict[str, Under] = {}
+        self._loose: dict[str, Under] = {}
+        self._else = _NONE
+        for one, ended in calls:
+            named = one.named
+            for table, names in (
+                (self._keys, named.keys),
+                (self._keys, named.above),
+                (self._loose, named.loose),
+            ):
+                for name in names:
+                    table.setdefault(name, one)
+            for name in named.keys if named.wide else ():
+                self._wide.setdefault(name, one)
+            if named.open:
+                self._else = min(self._else, Tie(relation=Relation.COVERED, call=one), key=_badness)
+            elif not ended and not named.idle:
+                self._else = min(self._else, Tie(relation=Relation.DIFFERS, call=one), key=_badness)
+
+    def of(self, place: Place) -> Tie:
+        """Tie what was written then at a place."""
+        key = key_of(place)
+        one = self._keys.get(key) or self._keys.get(key + ABOVE)
+        if one is None and self._wide:
+            one = next((found for folder in folders_above(key) if (found := self._wide.get(folder))), None)
+        if one is None and self._loose:
+            one = self._loosely(place.path)
+        return self._else if one is None else Tie(relation=Relation.ANNOUNCED, call=one)
+
+    def _loosely(self, path: str) -> Under | None:
+        parts = path.split("/")
+        for end in range(len(parts), 0, -1):
+            for start in range(max(0, end - _LOOSE_PARTS), end):
+                if (found := self._loose.get("/".join(parts[start:end]))) is not None:
+                    return found
+        return None
 
 
 def _tied(effect: Effect, under_way: Iterable[Under], lingering: Iterable[Under]) -> Tie:
@@ -232,7 +275,7 @@ def _is_tool(announced: str, tool: str) -> bool:
 
 
 def _badness(tie: Tie) -> int:
-    return _WORSE.index(tie.relation)
+    return _WORSE[tie.relation]
 
 
 def with_ties(ties: Ties, effects: Sequence[Effect], verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
