@@ -140,6 +140,8 @@ def name_call(
     for name in () if full else said.names:
         if not name or len(name) > MAX_NAME or "\0" in name:
             continue
+        # Where `d/../x` leads, the file system says alone: `d` may be a link, or be made on the way.
+        vague |= "/../" in name and said.wide
         for folder in (naming.folder, *folders):
             path = naming.absolute(name, folder)
             if path and (key := naming.key(path)):
