@@ -81,7 +81,10 @@ def test_a_compressed_stream_names_the_call(
     story = json.loads(standing("show", "last", "--json").stdout)
     found = {item["object"]: item["action"] for item in story["effects"]}
     named = {key: (value["tool"], value["relation"]) for key, value in found.items() if value}
-    assert named == {"workspace:notes.txt": ("Write", "announced"), "workspace:made.txt": ("Bash", "announced")}
+    assert named == {
+        "workspace:notes.txt": ("Write", "announced"),
+        "workspace:made.txt": ("Bash", "announced"),
+    }
     assert f"by Bash({COMMAND}" in standing("show", "last").stdout.decode()
     why = standing("why", "last", "notes.txt").stdout.decode()
     assert 'Write {"content":"hello","file_path":"notes.txt"}' in why
