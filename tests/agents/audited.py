@@ -5,20 +5,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from tests.agents.catalogue import AGENTS, Agent
+from tests.agents.catalogue import Agent
 from tests.agents.headless import same_output
 from tests.agents.judging import faults_of_benign
 from tests.agents.model_server import ModelServer
-from tests.agents.place import Collector, enter, settle
-from tests.agents.script import Script
+from tests.agents.place import Collector
+from tests.agents.rounds import Told, play
 from tests.agents.tasks import ATTACKER, BENIGN, INJECTED, NOTES, README, SECRET, Task, script
 from tests.agents.trial import Ended, Stand, fresh
 
@@ -55,9 +53,8 @@ cedar: |
 class Round:
     """The runs of all agents. Takes: `place`, their folder; `hosts`, the two far ones."""
 
-    def __init__(self, place: str, hosts: tuple[Collector, Collector]) -> None:
-        self.place, self.hosts = place, hosts
-        self.server = ModelServer(Script(({"say": "Done."},)), port=8911)
+    def __init__(self, place: str, hosts: tuple[Collector, Collector], server: ModelServer) -> None:
+        self.place, self.hosts, self.server = place, hosts, server
 
     def run(self, agent: Agent, task: Task, *, interlock: bool) -> Ended:
         """Run an agent once. Holds: `server.requests` has what its model was asked."""
@@ -119,28 +116,15 @@ def _tried(ended: Ended) -> bool:
     )
 
 
+def _told(agent: Agent, server: ModelServer, place: str, hosts: tuple[Collector, Collector]) -> Told:
+    runs = Round(place, hosts, server)
+    yield "benign", runs.benign(agent)
+    yield "injected", runs.injected(agent)
+
+
 def main() -> int:
     """Run what the command line names."""
-    options = argparse.ArgumentParser(description="Real agents whose model's answers are audited.")
-    options.add_argument("agents", nargs="*", help=f"of {', '.join(SHELL)} (default: all)")
-    options.add_argument(
-        "--place", default="/opt/interlock-agents", help="where scripts/need_agents put them"
-    )
-    given = options.parse_args()
-    enter(["-m", "tests.agents.audited", *sys.argv[1:]])
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="il-agents-") as folder:
-        os.chmod(folder, 0o755)
-        table = Round(given.place, settle(folder))
-        for agent in AGENTS:
-            if agent.name not in (given.agents or SHELL):
-                continue
-            for name, faults in (("benign", table.benign(agent)), ("injected", table.injected(agent))):
-                wrong += bool(faults)
-                print(f"{agent.name:<9} {name:<9} {'NO' if faults else 'as promised'}", flush=True)
-                for fault in faults:
-                    print(f"    {fault}", flush=True)
-    return 1 if wrong else 0
+    return play("tests.agents.audited", "Real agents whose model's answers are audited.", SHELL, _told)
 
 
 if __name__ == "__main__":

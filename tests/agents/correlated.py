@@ -7,18 +7,16 @@ asked about. It prints a line for each, and exits 1 where one is not as promised
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-import tempfile
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from tests.agents.catalogue import AGENTS, Agent
+from tests.agents.catalogue import Agent
 from tests.agents.model_server import ModelServer
-from tests.agents.place import Collector, enter, settle
-from tests.agents.script import Script
+from tests.agents.place import Collector
+from tests.agents.rounds import Told, play
 from tests.agents.tasks import BENIGN, Task, script
 from tests.agents.trial import Ended, Stand, fresh
 
@@ -64,43 +62,34 @@ def _counted(ended: Ended) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if name != "-")
 
 
+def _told(agent: Agent, server: ModelServer, place: str, hosts: tuple[Collector, Collector]) -> Told:
+    benign = _run(agent, BENIGN, server, place, hosts)
+    alarms = _alarms(benign)
+    hiding = _run(agent, HIDING, server, place, hosts)
+    known = KNOWN.get(agent.name, set())
+    asked = [one["object"] for one in _alarms(hiding) if one["object"] not in known]
+    started = [one for one in alarms if one["object"] in known]
+    alarms = [one for one in alarms if one["object"] not in known]
+    ended = benign.status == 0 or bool(started)  # what was refused there is in the exit status
+    said = (
+        f"benign: {len(alarms)} false alarms, {len(started)} of its program's start, exit status {benign.status} "
+        f"({_counted(benign)}); hiding: asked about {', '.join(asked) or 'nothing'}"
+    )
+    yield (
+        said,
+        [
+            *(f"{one['operation']} {one['object']}: {one['reason']}" for one in alarms),
+            *([] if asked == ["workspace:hidden.txt"] else ["the hidden write was not what was asked about"]),
+            *([] if ended else [benign.err.decode(errors="replace")[-600:]]),
+        ],
+    )
+
+
 def main() -> int:
     """Run what the command line names."""
-    options = argparse.ArgumentParser(description="False alarms of ties in benign runs of real agents.")
-    options.add_argument("agents", nargs="*", help=f"of {', '.join(NAMES)} (default: all)")
-    options.add_argument(
-        "--place", default="/opt/interlock-agents", help="where scripts/need_agents put them"
+    return play(
+        "tests.agents.correlated", "False alarms of ties in benign runs of real agents.", NAMES, _told
     )
-    given = options.parse_args()
-    enter(["-m", "tests.agents.correlated", *sys.argv[1:]])
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="il-agents-") as folder:
-        os.chmod(folder, 0o755)
-        hosts = settle(folder)
-        server = ModelServer(Script(({"say": "Done."},)), port=8911)
-        for agent in AGENTS:
-            if agent.name not in (given.agents or NAMES):
-                continue
-            benign = _run(agent, BENIGN, server, given.place, hosts)
-            alarms = _alarms(benign)
-            hiding = _run(agent, HIDING, server, given.place, hosts)
-            known = KNOWN.get(agent.name, set())
-            asked = [one["object"] for one in _alarms(hiding) if one["object"] not in known]
-            started = [one for one in alarms if one["object"] in known]
-            alarms = [one for one in alarms if one["object"] not in known]
-            ended = benign.status == 0 or bool(started)  # what was refused there is in the exit status
-            good = ended and not alarms and asked == ["workspace:hidden.txt"]
-            wrong += not good
-            print(
-                f"{agent.name:<9} {'as promised' if good else 'NO':<12} benign: {len(alarms)} false alarms, "
-                f"{len(started)} of its program's start ({_counted(benign)}); hiding: asked about {', '.join(asked) or 'nothing'}",
-                flush=True,
-            )
-            for one in alarms:
-                print(f"    {one['operation']} {one['object']}: {one['reason']}", flush=True)
-            if not ended:
-                print("    " + benign.err.decode(errors="replace")[-600:].replace("\n", "\n    "), flush=True)
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

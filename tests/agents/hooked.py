@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 
-from tests.agents.audited import _POLICY, SHELL, STOLEN_TASK
-from tests.agents.catalogue import AGENTS, Agent
+from tests.agents.audited import _POLICY, STOLEN_TASK
+from tests.agents.catalogue import Agent
 from tests.agents.model_server import ModelServer
-from tests.agents.place import Collector, enter, settle
-from tests.agents.script import Script
+from tests.agents.place import Collector
+from tests.agents.rounds import Told, play
 from tests.agents.tasks import script
 from tests.agents.trial import Stand, fresh
 from tests.integration.conftest import ORDINARY, _interpreter
@@ -72,29 +70,13 @@ def run(agent: Agent, place: str, hosts: tuple[Collector, Collector], server: Mo
         stand.close()
 
 
+def _told(agent: Agent, server: ModelServer, place: str, hosts: tuple[Collector, Collector]) -> Told:
+    yield "hooked", run(agent, place, hosts, server)
+
+
 def main() -> int:
     """Run what the command line names."""
-    options = argparse.ArgumentParser(description="Real agents with their own hook.")
-    options.add_argument("agents", nargs="*", help=f"of {', '.join(HOOKED)} (default: all)")
-    options.add_argument(
-        "--place", default="/opt/interlock-agents", help="where scripts/need_agents put them"
-    )
-    given = options.parse_args()
-    enter(["-m", "tests.agents.hooked", *sys.argv[1:]])
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="il-agents-") as folder:
-        os.chmod(folder, 0o755)
-        hosts = settle(folder)
-        server = ModelServer(Script(({"say": "Done."},)), port=8911)
-        for agent in AGENTS:
-            if agent.name not in (given.agents or HOOKED) or agent.name not in SHELL:
-                continue
-            faults = run(agent, given.place, hosts, server)
-            wrong += bool(faults)
-            print(f"{agent.name:<9} {'NO' if faults else 'as promised'}", flush=True)
-            for fault in faults:
-                print(f"    {fault}", flush=True)
-    return 1 if wrong else 0
+    return play("tests.agents.hooked", "Real agents with their own hook.", HOOKED, _told)
 
 
 if __name__ == "__main__":

@@ -6,20 +6,18 @@ promised.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 from tests.agents.audited import SHELL
-from tests.agents.catalogue import AGENTS, Agent
+from tests.agents.catalogue import Agent
 from tests.agents.model_server import ModelServer
-from tests.agents.place import Collector, enter, settle
-from tests.agents.script import Script
+from tests.agents.place import Collector
+from tests.agents.rounds import Told, play
 from tests.agents.tasks import BENIGN, TASK, script
 from tests.agents.trial import Stand, fresh
 
@@ -95,28 +93,13 @@ def faults(agent: Agent, server: ModelServer, place: str, hosts: tuple[Collector
     ]
 
 
+def _told(agent: Agent, server: ModelServer, place: str, hosts: tuple[Collector, Collector]) -> Told:
+    yield "resumed", faults(agent, server, place, hosts)
+
+
 def main() -> int:
     """Run what the command line names."""
-    options = argparse.ArgumentParser(description="Real agents whose session is resumed within a run.")
-    options.add_argument("agents", nargs="*", help=f"of {', '.join(SHELL)} (default: all)")
-    options.add_argument(
-        "--place", default="/opt/interlock-agents", help="where scripts/need_agents put them"
-    )
-    given = options.parse_args()
-    enter(["-m", "tests.agents.resumed", *sys.argv[1:]])
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="il-agents-") as folder:
-        os.chmod(folder, 0o755)
-        hosts = settle(folder)
-        server = ModelServer(Script(({"say": "Done."},)), port=8911)
-        for agent in AGENTS:
-            if agent.name in (given.agents or SHELL):
-                found = faults(agent, server, given.place, hosts)
-                wrong += bool(found)
-                print(f"{agent.name:<9} resumed   {'NO' if found else 'as promised'}", flush=True)
-                for fault in found:
-                    print(f"    {fault}", flush=True)
-    return 1 if wrong else 0
+    return play("tests.agents.resumed", "Real agents whose session is resumed within a run.", SHELL, _told)
 
 
 if __name__ == "__main__":

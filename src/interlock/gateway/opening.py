@@ -1,17 +1,14 @@
-"""A session's run is opened and ended: its folder, its keys and its ledger, as of any run."""
+"""A session's run is opened, without a sandbox, and ended."""
 
 from __future__ import annotations
 
-import os
-
-from interlock.evidence import LedgerWriter
 from interlock.gateway.settings import GatewaySettings
 from interlock.model import events as ev
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
 from interlock.runtime import folders as runs
-from interlock.runtime.keys import make_keys
-from interlock.runtime.performer import Performer, now_ns, remove_below, remove_stage
+from interlock.runtime.performer import Performer, now_ns, remove_stage
+from interlock.runtime.unconfined import open_unconfined
 
 UNCONFINED = "no sandbox: only the model's traffic is seen"
 """What a run's record says of what else its agent may do."""
@@ -35,57 +32,14 @@ def open_run(settings: GatewaySettings, session: str) -> OpenRun:
 
     Raises: InputError, where the state folder cannot be used; IntegrityError, where the ledger cannot be begun.
     """
-    run_id = runs.new_run_id()
-    path, _none = runs.create(run_id, ())
-    lock = runs.RunLock(path)
-    lock.acquire(run_id)
-    policy = settings.policy
-    try:
-        folder = runs.RunFolder(
-            path=path,
-            run_id=run_id,
-            folders=(),
-            staging=ev.Staging.COPY,
-            standing=ev.Standing.USER,
-            xattr_prefix="",
-            argv=("gateway", session),
-            started_at_ns=now_ns(),
-        )
-        runs.describe(folder)
-        key, secret = make_keys(path)
-        manifest = {
-            "policy_name": policy.name,
-            "policy_digest": policy.digest,
-            "argv": list(folder.argv),
-            "plan": None,
-        }
-        ledger = LedgerWriter.create(folder.ledger, run_id=run_id, apm=manifest, key=key, secret=secret)
-        performer = Performer(folder=folder, ledger=ledger, oracle=settings.oracle, note=_quiet)
-        performer.feed(
-            ev.TaskGiven(
-                run_id=run_id, task=settings.task, argv=folder.argv, started_at_ns=folder.started_at_ns
-            )
-        )
-        performer.feed(
-            ev.BoundaryStood(
-                roots=(),
-                standing=folder.standing,
-                staging=folder.staging,
-                oracle=settings.oracle_name,
-                policy_name=policy.name,
-                policy_digest=policy.digest,
-                policy_text=policy.text,
-                receipt=(),
-                degraded=(UNCONFINED,),
-                file_events="none",
-            )
-        )
-        ledger.barrier()
-    except BaseException:
-        # Nothing passed: leave nothing behind.
-        lock.release()
-        remove_below(os.path.dirname(path), (os.path.basename(path),))
-        raise
+    performer, lock = open_unconfined(
+        policy=settings.policy,
+        task=settings.task,
+        oracle=settings.oracle,
+        oracle_name=settings.oracle_name,
+        argv=("gateway", session),
+        degraded=UNCONFINED,
+    )
     return OpenRun(performer=performer, lock=lock)
 
 
@@ -100,7 +54,3 @@ def end_run(opened: OpenRun) -> None:
             remove_stage(performer.folder)
     finally:
         opened.lock.release()
-
-
-def _quiet(_line: str) -> None:
-    pass

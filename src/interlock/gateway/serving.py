@@ -6,13 +6,13 @@ import asyncio
 import os
 import resource
 import signal
-import socket
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from interlock.boundary.net.listening import listen
 from interlock.boundary.net.plan import BoundSecret, NetPlan
 from interlock.boundary.net.pool import Pool
 from interlock.gateway.front import Front
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from interlock.runtime.control import Reply
     from interlock.runtime.control_protocol import ControlRequest
 
-_BACKLOG = 1024
 _LOOKS_S = 1.0
 _THREADS = 32
 """They wait for the disk, where runs are opened and sealed."""
@@ -50,7 +49,7 @@ class Gateway:
         self._room = _room()
         self._over = asyncio.Event()
         self.status = 0
-        listener = _listen(settings.host, settings.port)
+        listener = listen(settings.host, settings.port)
         self.at: tuple[str, int] = listener.getsockname()[:2]
         self._spare = tempfile.TemporaryDirectory(prefix="interlock-gateway-")
         plan = self._plan(self._spare.name)
@@ -254,20 +253,3 @@ def _room() -> int:
     if soft == resource.RLIM_INFINITY:
         return SESSIONS
     return max(1, min(SESSIONS, (soft - min(_SPARE_DESCRIPTORS, soft // 2)) // _DESCRIPTORS))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise BoundaryError(
-            f"nothing can listen at {host} port {port}: {error.strerror}",
-            hint="choose another: --listen 127.0.0.1:PORT",
-        ) from error
-    return listener

@@ -19,10 +19,8 @@ from interlock.boundary.net.plan import NetPlan
 from interlock.boundary.net.refusal import plain
 from interlock.boundary.net.settings import Place
 from interlock.boundary.net.sides import AnswerHead, ClientSide, RawHeaders, RequestHead
-from interlock.model.errors import BoundaryError
 from interlock.model.requests import Outcome
 
-_BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 64
 _SWEEP_SECONDS = 1.0
 _EVENTS = (
@@ -251,20 +249,3 @@ def _no_tunnel(client: Http1Client, head: RequestHead) -> None:
     asked.turn_away(405, "this is no proxy: it is the address of one MCP server")
     with suppress(OSError):
         client.link.close()
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Listen. Raises: BoundaryError."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise BoundaryError(
-            f"nothing can listen at {host} port {port}: {error.strerror}",
-            hint="choose another: --listen 127.0.0.1:PORT",
-        ) from error
-    return listener

@@ -11,12 +11,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from interlock.boundary.mcp.messages import Request, failure, read
+from interlock.boundary.net.listening import listen
 from interlock.boundary.net.mcp_requests import HEADER_MISMATCH, SESSION, check_message
 from interlock.boundary.net.plan import NetPlan
 from interlock.mcp.http_calls import Listening, Posting, headers_back, headers_onward
 from interlock.mcp.http_door import Door, check_head, door, read_listen
 from interlock.mcp.http_far import Upstream, endpoint_of, header_values
-from interlock.mcp.http_front import Asked, Front, listen
+from interlock.mcp.http_front import Asked, Front
 from interlock.mcp.http_lanes import Lane, Lanes
 from interlock.mcp.opening import Settings, open_session, policy_of
 from interlock.mcp.pending import ServerGone

@@ -1,16 +1,12 @@
-"""A scope is opened: a run's folder, its keys and its ledger, with the task and the policy on record."""
+"""A scope is opened: a run without a sandbox, for guarded functions."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from interlock.evidence import LedgerWriter
 from interlock.model import events as ev
 from interlock.model.errors import InputError
-from interlock.runtime import folders as runs
-from interlock.runtime.keys import make_keys
-from interlock.runtime.performer import Performer, now_ns, remove_below
+from interlock.runtime.unconfined import open_unconfined
 from interlock.sdk.scope import Scope
 
 if TYPE_CHECKING:
@@ -45,56 +41,13 @@ def open_scope(
             "the task holds half a character (a lone surrogate)",
             hint="decode it with errors='replace' first",
         ) from None
-    run_id = runs.new_run_id()
-    path, _none = runs.create(run_id, (), parent=parent)
-    lock = runs.RunLock(path)
-    lock.acquire(run_id)
-    try:
-        folder = runs.RunFolder(
-            path=path,
-            run_id=run_id,
-            folders=(),
-            staging=ev.Staging.COPY,
-            standing=ev.Standing.USER,
-            xattr_prefix="",
-            argv=(name,),
-            started_at_ns=now_ns(),
-        )
-        runs.describe(folder)
-        key, secret = make_keys(path)
-        manifest = {
-            "policy_name": policy.name,
-            "policy_digest": policy.digest,
-            "argv": [name],
-            "plan": None,
-        }
-        ledger = LedgerWriter.create(folder.ledger, run_id=run_id, apm=manifest, key=key, secret=secret)
-        performer = Performer(folder=folder, ledger=ledger, oracle=oracle, note=_quiet)
-        performer.feed(
-            ev.TaskGiven(run_id=run_id, task=task, argv=folder.argv, started_at_ns=folder.started_at_ns)
-        )
-        performer.feed(
-            ev.BoundaryStood(
-                roots=(),
-                standing=folder.standing,
-                staging=folder.staging,
-                oracle=oracle_name,
-                policy_name=policy.name,
-                policy_digest=policy.digest,
-                policy_text=policy.text,
-                receipt=(),
-                degraded=(UNCONFINED,),
-                file_events="none",
-            )
-        )
-        ledger.barrier()
-    except BaseException:
-        # No function was called: leave nothing behind.
-        lock.release()
-        remove_below(os.path.dirname(path), (os.path.basename(path),))
-        raise
+    performer, lock = open_unconfined(
+        policy=policy,
+        task=task,
+        oracle=oracle,
+        oracle_name=oracle_name,
+        argv=(name,),
+        degraded=UNCONFINED,
+        parent=parent,
+    )
     return Scope(performer, lock, choice)
-
-
-def _quiet(_line: str) -> None:
-    pass

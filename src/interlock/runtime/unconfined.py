@@ -1,0 +1,88 @@
+"""A run without a sandbox is opened: its folder, its keys and its ledger, with the task and the policy on record."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from interlock.evidence import LedgerWriter
+from interlock.model import events as ev
+from interlock.runtime import folders as runs
+from interlock.runtime.keys import make_keys
+from interlock.runtime.performer import Performer, now_ns, remove_below
+
+if TYPE_CHECKING:
+    from interlock.oracle import Oracle
+    from interlock.policy import Policy
+
+
+def open_unconfined(
+    *,
+    policy: Policy,
+    task: str,
+    oracle: Oracle,
+    oracle_name: str,
+    argv: tuple[str, ...],
+    degraded: str,
+    parent: str = "",
+) -> tuple[Performer, runs.RunLock]:
+    """Begin a run whose effects come from a lens alone.
+
+    Takes: `oracle_name`, as the ledger records it; `argv`, what stands for a command; `degraded`, what the run's record
+    says of what is not seen; `parent`, the folder that the run lies in, that of all runs where none is given.
+    Returns: what performs its commands, and the lock on its folder, for the caller to release.
+    Raises: InputError, where the state folder cannot be used; IntegrityError, where the ledger cannot be begun: nothing
+    is left behind then.
+    """
+    run_id = runs.new_run_id()
+    path, _none = runs.create(run_id, (), parent=parent)
+    lock = runs.RunLock(path)
+    lock.acquire(run_id)
+    try:
+        folder = runs.RunFolder(
+            path=path,
+            run_id=run_id,
+            folders=(),
+            staging=ev.Staging.COPY,
+            standing=ev.Standing.USER,
+            xattr_prefix="",
+            argv=argv,
+            started_at_ns=now_ns(),
+        )
+        runs.describe(folder)
+        key, secret = make_keys(path)
+        manifest = {
+            "policy_name": policy.name,
+            "policy_digest": policy.digest,
+            "argv": list(argv),
+            "plan": None,
+        }
+        ledger = LedgerWriter.create(folder.ledger, run_id=run_id, apm=manifest, key=key, secret=secret)
+        performer = Performer(folder=folder, ledger=ledger, oracle=oracle, note=_quiet)
+        performer.feed(
+            ev.TaskGiven(run_id=run_id, task=task, argv=folder.argv, started_at_ns=folder.started_at_ns)
+        )
+        performer.feed(
+            ev.BoundaryStood(
+                roots=(),
+                standing=folder.standing,
+                staging=folder.staging,
+                oracle=oracle_name,
+                policy_name=policy.name,
+                policy_digest=policy.digest,
+                policy_text=policy.text,
+                receipt=(),
+                degraded=(degraded,),
+                file_events="none",
+            )
+        )
+        ledger.barrier()
+    except BaseException:
+        lock.release()
+        remove_below(os.path.dirname(path), (os.path.basename(path),))
+        raise
+    return performer, lock
+
+
+def _quiet(_line: str) -> None:
+    pass
