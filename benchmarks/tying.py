@@ -27,7 +27,7 @@ from interlock.policy.announced_ties import Relation, Ties
 from interlock.policy.provenance import Knowledge
 
 CALLS, FILES = 10_000, 1_000_000
-GOAL_US = 20.0
+GOAL_US = 10.0
 _BATCH = 1_000
 _ANSWER = NetResponse(outcome=Outcome.DONE, status=200, size_bytes=1_000)
 _POLICY = "version: 1\npreset: coding\nlens: {unannounced: defer, differs: defer, covered: defer}\n"
