@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from backports import zstd
+from tests.fakes import model_answers
 from tests.fakes.gate import EXCEPTION, FakeGate, refusing
+from tests.fakes.model_answers import Call, Part, Text
 from tests.fakes.net_front import Wire, a_world
 from tests.fakes.raw_provider import anthropic, called, said, streamed, whole
 
@@ -68,6 +70,14 @@ class AuditGate(FakeGate):
             self.cancelled += 1
             raise
         return verdicts
+
+
+class RefusingAll(AuditGate):
+    """Refuses each call."""
+
+    def judge(self, effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
+        self.judged.append((effect_id, calls))
+        return (EXCEPTION,) * len(calls)
 
 
 def post(body: bytes | None = None, *fields: str) -> bytes:
@@ -415,6 +425,43 @@ def test_the_next_request_on_the_connection_is_served(tmp_path: Path) -> None:
         wire.ask(post())
         _status, _fields, body = wire.ask(post())
         assert body == b"".join(TEXT)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_client_that_goes_on_from_a_mended_answer_by_its_id_goes_on_from_what_the_provider_keeps(
+    tmp_path: Path, packed: bool
+) -> None:
+    def answer(number: int, *parts: Part) -> list[bytes | None]:
+        return sse(
+            [
+                model_answers.stream(
+                    "openai-responses", model_answers.events("openai-responses", parts, number=number)
+                )
+            ]
+        )
+
+    def ask(body: dict[str, Any]) -> bytes:
+        data = json.dumps(body).encode()
+        more = []
+        if packed:
+            data, more = gzip.compress(data), ["content-encoding: gzip"]
+        lines = ["POST /v1/responses HTTP/1.1", "host: far.test", f"content-length: {len(data)}", *more]
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
+
+    body = {"model": "m", "stream": True, "store": True, "input": "go on"}
+    call = Call("call_1", "write", {"path": "a"})
+    provider = Provider(answer(1, call), answer(2, Text("otherwise")), answer(3, Text("more")))
+    with a_world(tmp_path, RefusingAll()) as world:
+        world.serve(provider)
+        wire = world.connect()
+        _status, _fields, shown = wire.ask(ask(body))
+        known = "resp_1"
+        assert known.encode() in shown
+        assert b"resp_2" not in shown
+        wire.ask(ask({**body, "previous_response_id": known}))
+    sent = [json.loads(body) for _fields, body in provider.requests[1:] if body.startswith(b"{")]
+    assert sent[-1]["previous_response_id"] == "resp_2"
+    assert "content-encoding" not in provider.requests[-1][0]
 
 
 def test_a_run_that_ends_leaves_nobody_waiting(tmp_path: Path) -> None:

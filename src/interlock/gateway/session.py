@@ -82,6 +82,7 @@ class Session:
         self.credentials = Credentials(plan)
         self.sight = Sight(self.credentials, views=plan.views)
         self.tokens: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
         self.parked_folder = os.path.join(plan.folder, "parked")
         self.endings: set[Callable[[], None]] = set()
         self.control: Control | None = None

@@ -16,7 +16,8 @@ class Around(Setting, Protocol):
     """The front as an exchange sees it.
 
     Holds: `tokens` are the placeholders of parked requests, with the effect that each stands for; `parked_folder` takes
-    the requests that are parked; `endings` are called when the run ends, by streams that have an end to say.
+    the requests that are parked; `endings` are called when the run ends, by streams that have an end to say; `renamed`
+    has the ids by which a provider keeps answers that the agent knows by others.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -28,6 +29,7 @@ class Around(Setting, Protocol):
     tokens: dict[str, str]
     parked_folder: str
     endings: set[Callable[[], None]]
+    renamed: dict[str, str]
 
     def run(self, work: Coroutine[Any, Any, None], place: Place | None = None) -> "asyncio.Task[None] | None":
         """Run what waits, until the front closes. Returns: None where it has closed."""

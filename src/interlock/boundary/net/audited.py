@@ -12,6 +12,7 @@ from typing import Protocol
 
 from interlock.boundary.lens.auditing import AnswerAudit, Judge
 from interlock.boundary.lens.reading import wire_of
+from interlock.boundary.lens.requests import gone_on_from
 from interlock.boundary.net.agent_side import AgentSide
 from interlock.boundary.net.around import Around
 from interlock.boundary.net.bodies import Spool
@@ -27,6 +28,8 @@ from interlock.model.verdicts import ExceptionType, SemanticException
 
 _REQUEST_BYTES = 64 * 1024 * 1024
 """A larger request is not asked again."""
+_RENAMED = 10_000
+"""So many answers are remembered that a provider keeps by another id."""
 _UNDECIDED = SemanticException(
     type=ExceptionType.STOP,
     violated_rule="audit",
@@ -155,6 +158,7 @@ class Audited:
 
     def end(self, trailers: RawHeaders) -> None:
         """End an answer that holds no call."""
+        self._rename()
         self.agent.end(trailers)
 
     def cut(self) -> None:
@@ -227,6 +231,7 @@ class Audited:
     def _go_on(self, calls: tuple[HeldCall, ...], verdicts: Verdicts) -> None:
         if not any(verdicts) and not any(call.fault for call in calls):
             self._pass(self._audit.released(verdicts))
+            self._rename()
             self.agent.end(self._trailers)
             return
         body = self._audit.again(verdicts) if self._again is not None else None
@@ -243,6 +248,13 @@ class Audited:
         self.agent.change()
         self._pass(self._audit.over(verdicts))
         self.agent.end(())
+
+    def _rename(self) -> None:
+        """Remember by which id the provider keeps an answer that was put together of two."""
+        renamed = self._around.renamed
+        renamed.update(self._audit.renamed)
+        while len(renamed) > _RENAMED:
+            del renamed[next(iter(renamed))]
 
     def _pass(self, chunk: bytes) -> None:
         if chunk:
@@ -263,6 +275,25 @@ def body_of(head: RequestHead, spool: Spool | None) -> bytes:
     data = b"".join(spool.chunks())
     encoding = field(head.headers, b"content-encoding")
     return (inflate_sent(data, encoding, _REQUEST_BYTES) or b"") if encoding else data
+
+
+def going_on(around: Around, head: RequestHead, spool: Spool | None) -> tuple[RequestHead, Spool | None]:
+    """Return a request that goes on from an answer by the id that the provider knows it by, the same for any other.
+
+    Raises: SpoolFailed, BodyTooLarge.
+    """
+    wire = wire_of(head.target.partition("?")[0])
+    body = body_of(head, spool) if wire and spool is not None else b""
+    changed = gone_on_from(wire, body, around.renamed)
+    if changed == body:
+        return head, spool
+    written = Spool(around.plan.folder, around.plan.limits)
+    written.append(changed)
+    written.finish()
+    if spool is not None:
+        spool.close()
+    headers = tuple(one for one in head.headers if one[0] != b"content-encoding")
+    return replace(head, headers=headers, length=len(changed)), written
 
 
 def asks_identity(head: RequestHead) -> RequestHead:

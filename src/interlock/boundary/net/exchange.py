@@ -64,6 +64,14 @@ class NetExchange(Leaving):
                 return
         if self._spool is not None:
             self._spool.finish()
+        if self._around.renamed:
+            from interlock.boundary.net.audited import going_on
+
+            try:
+                self._head, self._spool = going_on(self._around, self._head, self._spool)
+            except (BodyTooLarge, SpoolFailed) as error:
+                self._turn_away(error.status, str(error))
+                return
         self._propose(self._spool, streams=False)
 
     def client_gone(self) -> None:

@@ -74,6 +74,7 @@ class Front:
         self.credentials = Credentials(plan)
         self.sight = Sight(self.credentials, views=plan.views)
         self.tokens: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
         self.parked_folder = os.path.join(plan.folder, "parked")
         self.endings: set[Callable[[], None]] = set()
         self._doors = doors
