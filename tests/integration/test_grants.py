@@ -50,7 +50,7 @@ def test_a_grant_is_listed_and_can_be_taken_back_while_the_command_runs(standing
     answers = os.path.join(standing.base, "answers.yaml")
     with open(answers, "w", encoding="utf-8") as file:
         file.write('- {match: "https://api.test/**", answer: release}\n')
-    standing.script(f"{curl('a')}; {curl('b')}; touch asked; sleep 1.5; {curl('c')}")
+    standing.script(f"{curl('a')}; {curl('b')}; touch asked; read go; {curl('c')}")
     words = (
         "run",
         "--policy",
@@ -62,11 +62,15 @@ def test_a_grant_is_listed_and_can_be_taken_back_while_the_command_runs(standing
         "steps.sh",
     )
     run = subprocess.Popen(
-        standing.words(*words), env=standing.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        standing.words(*words),
+        env=standing.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     try:
         upper = f"{standing.base}/state/runs/*/stage/0/upper/asked"
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not glob.glob(upper) and time.monotonic() < deadline:
             time.sleep(0.02)
         told = json.loads(standing("grants", "last", "--json").stdout)["grants"]
@@ -77,10 +81,10 @@ def test_a_grant_is_listed_and_can_be_taken_back_while_the_command_runs(standing
         assert standing("grants", "last", "--narrow", "g2", "/y/").returncode == 2
         assert standing("grants", "last", "--widen", "g2", "/").returncode == 0
         assert standing("grants", "last", "--revoke", "g2").returncode == 0
-        out, _ = run.communicate(timeout=30)
+        out, _ = run.communicate(b"on\n", timeout=60)
     finally:
         run.kill()
-        run.wait()
+        run.communicate()
     assert out.split() == [b"200", b"200", b"200"]  # asked again, and answered as before
     asked = json.loads(standing("grants", "last", "--json").stdout)["grants"]
     assert [(one["grant"], one["revoked"]) for one in asked] == [("g1", False), ("g2", True), ("g3", False)]
