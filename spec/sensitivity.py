@@ -79,7 +79,23 @@ def known_by(sensitive: str) -> tuple[set[str], set[str]]:
                 if len(set(phrase)) > 5:
                     anywhere.add(phrase)
                 break
-    return words, anywhere
+    return words, anywhere | rows_of(folded)
+
+
+def rows_of(folded: str) -> set[str]:
+    """Each row below the heading of a table, as letters and digits: five lines or more of three cells or more."""
+    found: set[str] = set()
+    table: list[str] = []
+    for line in [*folded.splitlines(), ""]:
+        if len(re.split("[,;\t|]", line)) >= 3:
+            table.append(line)
+            continue
+        for row in map(bare, table[1:] if len(table) >= 5 else []):
+            weight, kinds = len(row) + sum(char.isdigit() for char in row), len(set(row))
+            if len(row) <= 200 and ((weight >= 20 and kinds > 5) or (weight >= 40 and kinds > 3)):
+                found.add(row)
+        table = []
+    return found
 
 
 def known_by_leaf(leaf: str) -> tuple[set[str], set[str]]:

@@ -9,7 +9,7 @@ from spec import sensitivity as spec
 from tests.fakes.few_and_many import few_and_many
 
 from interlock.bench.disguises import secrets_from, transforms_from
-from interlock.bench.documents import prose_from
+from interlock.bench.documents import prose_from, table_from
 from interlock.model.labels import Confidentiality
 from interlock.policy.sensitivity import Known
 
@@ -72,6 +72,19 @@ def test_an_outbound_text_has_the_level_that_the_plain_lines_give_it(
     plain = spec.level_in(known, text)
     assert int(code.level_in(text)) == plain
     assert (plain > 0) == held
+
+
+@few_and_many(40, 2000, st.integers(0, 10_000), st.integers(1, 40), st.booleans(), st.sampled_from(AROUND))
+def test_a_row_of_a_table_has_the_level_that_the_plain_lines_give_it(
+    seed: int, number: int, held: bool, around: str
+) -> None:
+    table = table_from(seed)
+    row = table.splitlines()[number]
+    text = around.format(row if held else near(row, random.Random(seed)))
+    code = Known().with_text(Confidentiality.CRITICAL, table)
+    assert code is not None
+    assert int(code.level_in(text)) == spec.level_in([(3, table)], text)
+    assert (code.level_in(text) > 0) == held
 
 
 @pytest.mark.parametrize(

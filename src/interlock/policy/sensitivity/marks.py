@@ -27,6 +27,9 @@ _LONGEST_LEAF = 200
 _MOST_WORDS = 12
 _COLUMNS = 400
 """Of a table of more cells only the rows are known."""
+_ROW_CELLS = 3
+_LONG_ROW, _FEW_IN_ROW = 40, 3
+"""A whole row of numbers says more than a phrase of few digits."""
 _DIGITS = re.compile(r"\d(?:[ .\-]?\d){8,}")
 _NAME = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?[A-Z][A-Z0-9_]*(?==)")
 _KEY = re.compile(r"\"[a-z_][a-z_ -]*\"(?=\s*:)")
@@ -84,7 +87,8 @@ def marks_of(text: str) -> Marks:
     words = telling_words(values) | named_words(fold(bare))
     strong = {strong for token in words if is_strong(strong := squeeze(token))}
     strong.update(squeeze(digits) for digits in _DIGITS.findall(folded))
-    phrases = _phrases(words_of(folded)) | frozenset(filter(_says_enough, _down_columns(folded)))
+    phrases = _phrases(words_of(folded))
+    phrases |= frozenset(filter(_says_enough, _down_columns(folded))) | frozenset(_bare_rows(folded, phrases))
     return Marks(words=words, strong=frozenset(strong), phrases=phrases)
 
 
@@ -151,6 +155,27 @@ def _down_columns(folded: str) -> Iterator[str]:
         return
     for column in zip(*rows, strict=True):
         yield from _phrases_in([squeeze(cell) for cell in column])
+
+
+def _bare_rows(folded: str, phrases: frozenset[str]) -> Iterator[str]:
+    """Yield each whole row of a table in which no phrase was kept: by itself it would be known by nothing."""
+    block: list[str] = []
+    for line in (*folded.splitlines(), ""):
+        if len(_CELL.split(line)) >= _ROW_CELLS:
+            block.append(line)
+            continue
+        if len(block) >= PHRASE_WORDS:
+            # The first names the columns.
+            for row in block[1:]:
+                whole = squeeze(row)
+                told = phrases.intersection(_phrases_in(words_of(row)))
+                if not told and len(whole) <= _LONGEST_LEAF and _tells_row(whole):
+                    yield whole
+        block.clear()
+
+
+def _tells_row(row: str) -> bool:
+    return _says_enough(row) or (_weight(row) >= _LONG_ROW and len(set(row)) > _FEW_IN_ROW)
 
 
 def _phrases_in(words: list[str]) -> Iterator[str]:
