@@ -1,4 +1,4 @@
-"""For all tests: bytecode before them, and the same examples of a property each time.
+"""For all tests: bytecode before them, the same examples of a property each time, and of two standings one.
 
 Hundreds of tests start `interlock` anew, and none of these shall compile what another compiled.
 """
@@ -6,6 +6,7 @@ Hundreds of tests start `interlock` anew, and none of these shall compile what a
 import compileall
 import os
 import sys
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,23 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         for folder in ("src", "spec"):
             compileall.compile_dir(os.path.join(_ROOT, folder), quiet=2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave one of the two standings of an integration test to the slow ones; which one, its name says.
+
+    What is promised of a standing itself is tested in both (`tests/boundary`); `make soak` runs the rest.
+    """
+    names = {item.nodeid for item in items} if os.geteuid() == 0 else set()
+    for item in items:
+        if not item.nodeid.startswith("tests/integration/"):
+            continue
+        for mine, other in (("root", "user"), ("user", "root")):
+            before, found, after = item.nodeid.rpartition(f"[{mine}")
+            has_other = bool(found) and after[:1] in ("-", "]") and f"{before}[{other}{after}" in names
+            if has_other and (crc32(f"{before}{after}".encode()) & 1) == (mine == "root"):
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
