@@ -1,1 +1,4 @@
-"""The attested manifest: from a plan to trajectory, guards and authorised calls. Empty until its issue."""
+"""The attested manifest: from a plan and toolkits to trajectory, guards and authorised calls; pure.
+
+Signing lies in `evidence.envelopes`; finding toolkits and asking planners in `runtime`.
+"""

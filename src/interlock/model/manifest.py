@@ -88,13 +88,14 @@ class StopConditions:
 class PlannedTool:
     """A tool that the plan uses, pinned as it was described to the planner.
 
-    Takes: `name`, as in `Step.tool`; `toolkit`, whose it is; `digest`, SHA-256 in hex of the canonical JSON of its
-    whole definition.
+    Takes: `name`, as in `Step.tool`; `toolkit`, whose it is, `""` of an effect's operation; `digest`, SHA-256 in hex of
+    `definition`, the canonical JSON of all that its toolkit says of it.
     """
 
     name: str
     toolkit: str
     digest: str
+    definition: str = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +119,8 @@ class Manifest:
     Takes: `task`, the clean prompt; `planner`, who gave the trajectory (`person`, `recorded:RUN`, `model:NAME`);
     `toolkits`, names with digests, of all that the planner was offered; `runtime`, the name of the runtime whose own
     needs are in `authorised`; `authorised`, Auth: the union over the planned tools and the runtime; `authorises`,
-    whether a system-call guard is wanted at all; `text`, the canonical JSON that was signed.
+    whether a system-call guard is wanted at all; `lacking`, tools that were offered and not planned, each with what it
+    needs beyond `authorised`, in words; `text`, the canonical JSON that was signed.
     """
 
     task: str
@@ -130,6 +132,7 @@ class Manifest:
     runtime: str = ""
     authorised: Needs = Needs()
     authorises: bool = True
+    lacking: tuple[tuple[str, tuple[str, ...]], ...] = ()
     regulations: tuple[str, ...] = ()
     stop: StopConditions = StopConditions()
     guards: tuple[StatedGuard, ...] = ()
