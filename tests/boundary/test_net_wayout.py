@@ -25,7 +25,7 @@ from tests.fakes.internet.standing import ORDINARY, Standing, allow, interpreter
 HERE = os.path.dirname(os.path.abspath(__file__))
 RELEASED = ("allowed.test", "h2.allowed.test", *(name for name in MOVING if name.endswith(".allowed.test")))
 PYTHON = "/usr/bin/python3"
-STANDINGS = ("root", "user")
+STANDINGS = ("root", pytest.param("user", marks=pytest.mark.slow))
 AFTERWARDS_S = 3.0
 
 

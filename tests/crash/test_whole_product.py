@@ -58,7 +58,7 @@ def test_a_kill_at_a_few_system_calls(verb: str, record_property: Tell) -> None:
         verb,
         *words,
         "--most",
-        "5" if verb == "apply" else "3",
+        "3" if verb == "apply" else "2",
     )
 
 

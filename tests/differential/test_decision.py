@@ -16,7 +16,7 @@ from interlock.policy.executable import facets_of
 CORPUS = Path(__file__).parent / "corpus"
 
 
-@few_and_many(150, 600, cases(), suppress_health_check=list(HealthCheck), derandomize=True)
+@few_and_many(80, 600, cases(), suppress_health_check=list(HealthCheck), derandomize=True)
 def test_the_code_decides_as_the_plain_lines_do(
     case: tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]],
 ) -> None:

@@ -98,7 +98,7 @@ def calls(raw: bytes) -> list[tuple[Any, Any]]:
     ]
 
 
-@few_and_many(150, 20_000, st.lists(messages() | objects().map(str.encode), min_size=1, max_size=4))
+@few_and_many(80, 20_000, st.lists(messages() | objects().map(str.encode), min_size=1, max_size=4))
 def test_no_call_goes_on_that_was_not_handed_out(said: list[bytes]) -> None:
     talk = Conversation("ours-")
     for raw in said:

@@ -356,7 +356,7 @@ def _first_answers(state: State, event: ev.OracleAnswered) -> dict[str, bool]:
     return {one.effect_id: one.redact for one in reversed(event.answers) if one.effect_id in asked}
 
 
-@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "70")), deadline=None)
+@settings(max_examples=int(os.environ.get("INTERLOCK_EXAMPLES", "40")), deadline=None)
 @given(st.data())
 def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     state = State()

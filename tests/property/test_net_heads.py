@@ -21,7 +21,7 @@ ODD = st.sampled_from(
 SOUP = st.lists(ODD | st.binary(max_size=3), max_size=20).map(b"".join)
 
 
-@few_and_many(150, 400, SOUP, SOUP, SOUP)
+@few_and_many(80, 400, SOUP, SOUP, SOUP)
 def test_what_is_taken_reads_the_same_elsewhere(target: bytes, fields: bytes, value: bytes) -> None:
     block = b"GET /" + target + b" HTTP/1.1\r\nHost: far.test\r\n" + fields + b"\r\nX: " + value + b"\r\n\r\n"
     try:
@@ -47,7 +47,7 @@ NAMES = st.sampled_from([b"host", b"content-length", b"transfer-encoding", b"con
 FIELDS = st.lists(st.tuples(NAMES, SOUP), max_size=8).map(tuple)
 
 
-@few_and_many(150, 400, SOUP, SOUP, st.integers(-1, 3), FIELDS)
+@few_and_many(80, 400, SOUP, SOUP, st.integers(-1, 3), FIELDS)
 def test_any_fields_give_a_clean_head_or_a_refusal(
     method: bytes, target: bytes, minor: int, fields: tuple[tuple[bytes, bytes], ...]
 ) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay moun
 
 edits = lists_of_edits()
 wild_edits = lists_of_edits((*EDITS, *WILD), highest=60, fewest=4, most=16)
-quick = examples(12)
+quick = examples(8)
 KEEP_LINKS = ("copy", "index")
 
 

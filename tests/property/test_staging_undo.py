@@ -16,7 +16,7 @@ from interlock.model.effects import FileChange
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not run: overlay mounts need root here")
 
 edits = lists_of_edits()
-quick = examples(10)
+quick = examples(7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
