@@ -1,41 +1,20 @@
 """The system-call filter, run in a small BPF machine: each rule with good and bad arguments."""
 
 import errno
-import struct
 
 import pytest
+from tests.fakes import bpf_machine
 
-from interlock.boundary import bpf, syscalls
+from interlock.boundary import bpf
+from interlock.manifest.kernel import rules as syscalls
 
-X86_64 = 0xC000003E
-ALLOW, KILL = 0x7FFF0000, 0x80000000
-DENY, ABSENT = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
+ALLOW, KILL = bpf_machine.ALLOW, bpf_machine.KILL
+DENY, ABSENT = bpf_machine.ERRNO | errno.EPERM, bpf_machine.ERRNO | errno.ENOSYS
 
 
-def decide(number: int, *arguments: int, architecture: int = X86_64, nested: bool = False) -> int:
-    """Run the program as the kernel would."""
-    padded = [*arguments, 0, 0, 0, 0, 0, 0][:6]
-    data = struct.pack("=iIQ6Q", number, architecture, 0, *padded)
-    program = bpf.instructions(nested=nested)
-    at = accumulator = 0
-    while True:
-        code, if_true, if_false, operand = program[at]
-        at += 1
-        if code == 0x20:
-            accumulator = struct.unpack_from("=I", data, operand)[0]
-        elif code == 0x54:
-            accumulator &= operand
-        elif code == 0x05:
-            at += operand
-        elif code == 0x06:
-            return operand
-        else:
-            holds = {
-                0x15: accumulator == operand,
-                0x35: accumulator >= operand,
-                0x45: bool(accumulator & operand),
-            }[code]
-            at += if_true if holds else if_false
+def decide(number: int, *arguments: int, architecture: int = bpf_machine.X86_64, nested: bool = False) -> int:
+    """Run the sandbox's own filter as the kernel would."""
+    return bpf_machine.decide(bpf.instructions(nested=nested), number, *arguments, architecture=architecture)
 
 
 SIMPLE = [call for call in syscalls.RESTRICTED if call.rule in (syscalls.Rule.DENY, syscalls.Rule.ABSENT)]

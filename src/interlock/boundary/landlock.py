@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import hashlib
 import os
@@ -9,6 +10,7 @@ import stat
 import struct
 
 from interlock.boundary import kernel
+from interlock.manifest.kernel.deriving import KernelPolicy
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
@@ -17,7 +19,8 @@ _RIGHTS_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 <<
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _SCOPES = 3  # abstract unix sockets, signals
-_PATH_BENEATH = 1
+_PATH_BENEATH, _PORT = 1, 2
+_CONNECT = 2
 
 
 def abi() -> int:
@@ -58,6 +61,39 @@ def restrict(version: int, *, writable: tuple[bytes, ...], files: bool) -> str:
     finally:
         os.close(ruleset)
     return digest.hexdigest()
+
+
+def apply(policy: KernelPolicy) -> tuple[str, ...]:
+    """Lock this thread and its descendants as a plan has it.
+
+    Returns: paths of its rules that are not there, to which nothing is allowed.
+    Holds: no_new_privs is set.
+    """
+    if not (policy.handled or policy.ports_handled or policy.scopes):
+        return ()
+    attributes = struct.pack("=QQQ", policy.handled, policy.ports_handled, policy.scopes)
+    size = 24 if policy.scopes else (16 if policy.ports_handled else 8)
+    record = ctypes.create_string_buffer(attributes[:size], size)
+    ruleset = kernel.call("landlock ruleset", kernel.NR_LANDLOCK_CREATE_RULESET, record, size, 0)
+    absent: list[str] = []
+    try:
+        for path, rights in policy.paths:
+            try:
+                _allow(ruleset, os.fsencode(path), rights)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP):
+                    raise
+                absent.append(path)
+        if policy.handled:
+            for descriptor in (0, 1, 2):
+                _allow_stream(ruleset, descriptor, policy.handled)
+        for port in policy.ports:
+            rule = ctypes.create_string_buffer(struct.pack("=QQ", _CONNECT, port), 16)
+            kernel.call("landlock rule", kernel.NR_LANDLOCK_ADD_RULE, ruleset, _PORT, rule, 0)
+        kernel.call("landlock restrict", kernel.NR_LANDLOCK_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+    return tuple(absent)
 
 
 def _allow_stream(ruleset: int, descriptor: int, handled: int) -> None:

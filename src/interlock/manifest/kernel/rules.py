@@ -1,4 +1,4 @@
-"""The system-call policy as data: what is refused, and why (x86_64)."""
+"""The system-call policy of every sandbox as data: what is refused whatever a plan says, and why (x86_64)."""
 
 from enum import Enum
 
@@ -167,3 +167,14 @@ TERMINAL_IOCTLS = (0x5412, 0x541C, 0x541D, 0x5423)
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 NETLINK_ROUTE = 0
 SOCK_RAW, SOCK_PACKET = 3, 10
+
+SOCKET = 41
+SET_LIMITS = (160, 302)
+"""`setrlimit`, `prlimit64`."""
+
+ALWAYS = ("rt_sigreturn", "exit", "exit_group", "restart_syscall")
+"""Without these nothing can end, or go on after a signal; they reach nothing."""
+
+FALL_BACK = frozenset((327, 328, 332, 316, 435, 436, 437, 439, 441, 452))
+"""`preadv2`, `pwritev2`, `statx`, `renameat2`, `clone3`, `close_range`, `openat2`, `faccessat2`, `epoll_pwait2`,
+`fchmodat2`: refused as absent, so that the C library takes the older call, which is judged by itself."""

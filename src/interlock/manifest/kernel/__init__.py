@@ -1,0 +1,1 @@
+"""What a manifest's authorised calls, paths and limits are to the kernel: a filter, rules and bounds, as values."""
