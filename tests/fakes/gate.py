@@ -4,7 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from interlock.boundary.lens.outcomes import Facts
-from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
+from interlock.boundary.net.gate import (
+    Answered,
+    Body,
+    Messages,
+    Parked,
+    Passage,
+    Passed,
+    Refused,
+    Verdicts,
+)
 from interlock.model.actions import HeldCall
 from interlock.model.requests import NetMessage, NetRequest, NetResponse
 from interlock.model.verdicts import ExceptionType, SemanticException
@@ -45,6 +54,9 @@ class Unaudited:
 
     def judge(self, _effect_id: str, calls: tuple[HeldCall, ...]) -> Verdicts | Awaitable[Verdicts]:
         return (EXCEPTION,) * len(calls)
+
+    def reads(self, _effect_id: str) -> Messages | None:
+        return None
 
 
 class FakeGate(Unaudited):

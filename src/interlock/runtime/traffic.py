@@ -12,7 +12,16 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from interlock.boundary.net.gate import Answered, Body, Parked, Passage, Passed, Refused, Verdicts
+from interlock.boundary.net.gate import (
+    Answered,
+    Body,
+    Messages,
+    Parked,
+    Passage,
+    Passed,
+    Refused,
+    Verdicts,
+)
 from interlock.boundary.net.mcp_requests import may_hold
 from interlock.model import events as ev
 from interlock.model.phases import Phase
@@ -143,6 +152,10 @@ class Traffic:
     def audits(self, effect_id: str) -> bool:
         """Say whether the answer of a passed request is held at its first tool call."""
         return self._auditing is not None and self._auditing.audits(effect_id)
+
+    def reads(self, effect_id: str) -> Messages | None:
+        """Return who reads the answer of a passed request as messages of MCP, None for nobody."""
+        return None if self._mcp is None else self._mcp.reads(effect_id)
 
     def heard(self, effect_id: str, facts: Facts) -> None:
         """Take what an answer that was audited says of itself."""
@@ -291,6 +304,8 @@ class Traffic:
         for effect_id in list(self._flying):
             gone = NetResponse(outcome=Outcome.UNKNOWN, detail="the command ended before its answer")
             self.answered(effect_id, gone, None)
+        if self._mcp is not None:
+            self._mcp.finish()
         self._over = True
         for effect_id, future in self._awaited.items():
             if not future.done():

@@ -133,6 +133,14 @@ class Conversation:
         """Say whether the client waits for nothing but news."""
         return all(method == "subscriptions/listen" for method in self._asked.values())
 
+    def waits(self, number: Id | None) -> bool:
+        """Say whether the client waits for the answer to a request of this id."""
+        return number is not None and number in self._asked
+
+    def serves(self, number: Id | None) -> bool:
+        """Say whether the server waits for the client's answer to a request of this id."""
+        return number is not None and number in self._served
+
     def sent(self, number: Id) -> None:
         """Say that a guarded request went to the server."""
         self._unsent.discard(number)
@@ -306,6 +314,13 @@ class Conversation:
         if request.id in under_way or str(request.id).startswith(self._mark):
             return "the id of the request is in use"
         return "too many requests are under way" if len(under_way) >= MAX_UNDER_WAY else ""
+
+
+def is_method(method: str) -> bool:
+    """Say whether a method is one of the protocol's, which nothing else calls its own by."""
+    if method == "ping":
+        return False
+    return method in _PASSED or method in _FROM_SERVER or method in (*READS, CALL) or method in _CLIENT_NOTES
 
 
 def name_of(method: str) -> str:

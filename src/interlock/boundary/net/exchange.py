@@ -272,6 +272,11 @@ class NetExchange(Leaving):
     def _holds_answer(self, effect_id: str) -> bool:
         """Have the answer audited, where the gate says so. Returns: False, where it could not be: nothing leaves."""
         if not self._around.gate.audits(effect_id):
+            messages = self._around.gate.reads(effect_id)
+            if messages is not None:
+                from interlock.boundary.net.mcp_side import McpSide
+
+                self._client = McpSide(self._around, self, self._client, self._head.method, messages)
             return True
         from interlock.boundary.net import audited
 

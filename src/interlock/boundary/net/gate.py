@@ -79,6 +79,30 @@ class Body(Protocol):
         ...
 
 
+class Messages(Protocol):
+    """Who reads the messages of MCP in the answer to one request, each before the agent gets it."""
+
+    def began(self, session: str, status: int) -> None:
+        """Take the head of the answer. Takes: `session`, the id that its server gives the session, `""` for none."""
+        ...
+
+    def came(self, raw: bytes | None, *, name: str) -> bytes | None:
+        """Take a message. Holds: total; a fault of ours passes nothing.
+
+        Takes: `raw`, None for one that was too long to be kept; `name`, of its event. Returns: what of it passes, None
+        for nothing.
+        """
+        ...
+
+    def goes_on(self) -> None:
+        """Take note that what is left of the stream may come on another one."""
+        ...
+
+    def instead(self) -> bytes:
+        """Return what the agent gets in place of an answer of which nothing passes."""
+        ...
+
+
 class Gate(Protocol):
     """What the network boundary asks and tells.
 
@@ -117,6 +141,10 @@ class Gate(Protocol):
 
         Returns: one verdict a call, in order. Holds: a fault of ours refuses all of them.
         """
+        ...
+
+    def reads(self, effect_id: str) -> Messages | None:
+        """Return who reads the answer of a passed request as messages of MCP, None where it passes as it comes."""
         ...
 
     def turned_away(self, host: str, port: int, reason: str) -> None:

@@ -25,12 +25,29 @@ _NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 def may_hold(request: NetRequest) -> bool:
-    """Say whether a request is one in which an MCP message could stand: a POST of JSON over HTTP."""
-    if request.method != "POST" or request.scheme not in ("http", "https"):
+    """Say whether an MCP message could stand in a request, a POST of JSON over HTTP, or in its answer."""
+    if request.method not in ("POST", "GET", "DELETE") or request.scheme not in ("http", "https"):
         return False
+    if request.method != "POST":
+        return listens(request) or any(name == SESSION.decode() for name, _ in request.headers)
     kind = next((value for name, value in request.headers if name == "content-type"), "")
     media = kind.partition(";")[0].strip().lower()
-    return media == "application/json" or any(name.startswith("mcp-") for name, _ in request.headers)
+    if media == "application/json" or any(name.startswith("mcp-") for name, _ in request.headers):
+        return True
+    return request.body_text is not None and request.body_text.lstrip()[:1] in ("{", "[")
+
+
+def listens(request: NetRequest) -> bool:
+    """Say whether a request asks for a stream of the server's own."""
+    return request.method == "GET" and any(
+        name == "accept" and "text/event-stream" in value.lower() for name, value in request.headers
+    )
+
+
+def speaks_of_itself(body: bytes) -> bool:
+    """Say whether a text that is no message may be taken for one by a careless reader."""
+    plain = _LOW.sub(lambda found: bytes((int(found[1], 16),)), body)
+    return b"jsonrpc" in plain.lower()
 
 
 def fields_of(request: NetRequest) -> dict[bytes, bytes]:
