@@ -7,12 +7,14 @@ from hashlib import sha256
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes import signed_plans as planned
 
 from interlock.model import commands as cmd
 from interlock.model import events as ev
 from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
 from interlock.model.inferences import Inference
+from interlock.model.manifest import Mode
 from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
 from interlock.model.records import changed
@@ -37,6 +39,28 @@ tools:
 """,
     filename="law",
 )
+
+PLANS = {
+    task: [
+        planned.signed(planned.in_mode(made, mode))
+        for made in (
+            planned.manifest(
+                task, planned.step("s1", "look", {}), planned.step("s2", "keep", {"note": "KEY=1"})
+            ),
+            planned.manifest(
+                task,
+                planned.step("s1", "look", {}),
+                planned.step("s2", "send", {"to": None}, [planned.hole("/to", kind="email")]),
+                planned.step("s3", "file.modify", {"path": "workspace:a.py"}),
+                planned.step(
+                    "s4", "net.read", {"method": "GET", "host": "api.test", "port": 443, "path": "/a/b"}
+                ),
+            ),
+        )
+        for mode in Mode
+    ]
+    for task in ("edit Makefile",)
+}
 
 PATHS = st.sampled_from(
     ["a.py", "src/b.py", ".git/hooks/pre-commit", ".github/workflows/ci.yml", ".env", "x\\x0ay", "Makefile"]
@@ -221,6 +245,14 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
                 ToolResult, outcome=st.sampled_from(Outcome), text=st.sampled_from([None, '{"id":"9"}', "no"])
             ),
         ),
+        ev.CallDenied: st.builds(
+            ev.CallDenied,
+            name=st.sampled_from(["socket", "call 471"]),
+            number=st.just(41),
+            count=st.integers(1, 3),
+            detail=st.sampled_from(["", "AF_INET"]),
+            advice=st.sampled_from(["", "socket: why"]),
+        ),
         ev.TrafficRefused: st.just(ev.TrafficRefused(host="x", port=1, reason="not http")),
         ev.TaskGiven: st.builds(
             ev.TaskGiven,
@@ -242,6 +274,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             degraded=st.just(()),
             file_events=st.just("fanotify"),
             on_conflict=st.sampled_from(ev.OnConflict),
+            manifest=st.sampled_from(["", *PLANS.get(state.task, ())]),
         ),
         ev.ActivityObserved: st.builds(
             ev.ActivityObserved,
@@ -317,7 +350,7 @@ def verdicts(state: State) -> list[tuple[object, ...]]:
     ]
 
 
-RECORDS = (ev.ActionsAnnounced, ev.ExchangeRecorded, ev.ModelAsked)
+RECORDS = (ev.CallDenied, ev.ActionsAnnounced, ev.ExchangeRecorded, ev.ModelAsked)
 INBOUND = (ev.ActivityObserved, ev.LabelsKnown, ev.ResponseReceived, ev.ToolReturned)
 
 
@@ -385,7 +418,8 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
             assert changed(state, next_seq=before.next_seq) == before, (
                 "an announced action, or a call of a model, was no mere record"
             )
-            assert [type(command) for command in commands] == [cmd.Append]
+            whole = 3 if isinstance(event, ev.CallDenied) else 1
+            assert [type(command) for command in commands] == [cmd.Append] * whole
         refused_by_rule |= {
             item.effect.id for item in state.decided() if item.verdict.decision is Decision.REFUSE
         }

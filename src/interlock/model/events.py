@@ -34,6 +34,7 @@ __all__ = [
     "ActivityObserved",
     "Answer",
     "BoundaryStood",
+    "CallDenied",
     "ChangesListed",
     "CommandExited",
     "CommitFailed",
@@ -94,7 +95,9 @@ class BoundaryStood:
     Takes: `roots`, what is staged; `oracle`, who resolves what is deferred (`human`, `strict`, `hold` …);
     `policy_digest`, SHA-256 in hex of `policy_text`; `receipt`, what the kernel enforces, name and digest or
     value; `degraded`, promises that this machine cannot keep and the user let go; `file_events`, how reads
-    and writes are seen (`fanotify`, `none`).
+    and writes are seen (`fanotify`, `none`); `manifest`, the signed envelope of the plan that the run follows, as
+    text, `""` for none.
+    Holds: the manifest is what the guards decide by; its signature is checked by the verifier, and before the run.
     """
 
     roots: tuple[Root, ...]
@@ -108,6 +111,25 @@ class BoundaryStood:
     degraded: tuple[str, ...]
     file_events: str
     on_conflict: OnConflict = OnConflict.ASK
+    manifest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDenied:
+    """The kernel denied a system call that the manifest does not authorise.
+
+    Takes: `name`, of the call, or what is said of one without a name (`call 471`); `number`; `count`, how often it was
+    seen since it was last told; `detail`, what it was about, escaped and bounded; `advice`, the line that a toolkit
+    lacks; `branch`, of the agent that made it.
+    Holds: nothing is decided by it: the kernel did.
+    """
+
+    name: str
+    number: int
+    count: int = 1
+    detail: str = ""
+    advice: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,6 +455,7 @@ class Faulted:
 Event = (
     TaskGiven
     | BoundaryStood
+    | CallDenied
     | ActivityObserved
     | ActivityLost
     | LabelsKnown

@@ -47,6 +47,7 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.ActionsAnnounced,
             ev.ResponseReceived,
             ev.TrafficRefused,
+            ev.CallDenied,
             ev.ModelAsked,
             ev.OracleAnswered,
             ev.CommandExited,

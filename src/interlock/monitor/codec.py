@@ -30,6 +30,7 @@ EVENT_NAMES: dict[type, str] = {
     ev.ActionsAnnounced: "actions-announced",
     ev.ResponseReceived: "response-received",
     ev.TrafficRefused: "traffic-refused",
+    ev.CallDenied: "call-denied",
     ev.CommandExited: "command-exited",
     ev.ChangesListed: "changes-listed",
     ev.ModelAsked: "model-asked",

@@ -14,6 +14,7 @@ from interlock.model.verdicts import Decision
 from interlock.monitor import parking
 from interlock.monitor.codec import event_payload
 from interlock.monitor.exceptions import refused_after, refused_hunks
+from interlock.monitor.planned import merged
 from interlock.monitor.redacting import redacted_as_told
 from interlock.monitor.state import Decided, State
 from interlock.monitor.writing import Commands, ProtocolError, Writing, blocked_node
@@ -98,7 +99,8 @@ def scope_committed(state: State, event: ev.ScopeCommitted) -> tuple[State, Comm
     """The released changes of files are on the host."""
     out = Writing(state)
     out.node(NodeKind.TOOL_OUTPUT, state.apm_node, "monitor", event_payload(event))
-    return _advance(changed(state, committed=state.committed + len(event.applied)), out)
+    state = changed(merged(state, event.applied), committed=state.committed + len(event.applied))
+    return _advance(state, out)
 
 
 def sent(state: State, event: parking.Returned) -> tuple[State, Commands]:

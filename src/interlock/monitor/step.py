@@ -16,8 +16,9 @@ from interlock.model import events as ev
 from interlock.model.nodes import NodeKind
 from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.records import changed
-from interlock.monitor import committing, parking, scope, traffic
+from interlock.monitor import committing, parking, scope, stopping, traffic
 from interlock.monitor.codec import event_payload
+from interlock.monitor.planned import denied, planned
 from interlock.monitor.state import State
 from interlock.monitor.writing import Commands, ProtocolError, Writing, oracle_actor
 
@@ -49,7 +50,12 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
             f"`{type(event).__name__}` does not settle what is stuck",
             hint=f"interlock recover {state.run_id}",
         )
+    stops = state.knowledge is not None and state.knowledge.stops is not None
+    if stops:
+        state = stopping.before(state, event)
     after, commands = _take(state, event, stage)
+    if stops:
+        after, commands = stopping.after(after, event, commands)
     if state.living is not None and after.living is None and after.phase is Phase.RUNNING and after.waiting:
         # Who hangs on a parked request had to wait until the scope was over.
         out = Writing(after)
@@ -81,6 +87,8 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return _boundary_stood(state, event)
         case ev.TrafficRefused():
             return traffic.traffic_refused(state, event)
+        case ev.CallDenied():
+            return _call_denied(state, event)
         case ev.CommandExited():
             return _command_exited(state, event)
         case ev.ChangesListed():
@@ -137,6 +145,7 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
     if sha256(event.policy_text.encode()).hexdigest() != event.policy_digest:
         raise ProtocolError("the policy's digest is not that of its text")
     policy = rules.load_policy(event.policy_text, filename=event.policy_name)
+    manifest = planned(event.manifest, state.task) if event.manifest else None
     out = Writing(state)
     node = out.node(NodeKind.APM, state.root_node, "monitor", event_payload(event))
     return changed(
@@ -148,9 +157,17 @@ def _boundary_stood(state: State, event: ev.BoundaryStood) -> tuple[State, Comma
         on_conflict=event.on_conflict,
         degraded=event.degraded,
         policy=policy,
-        knowledge=rules.Knowledge.started(policy, state.task, state.root_node, event.roots),
+        knowledge=rules.Knowledge.started(policy, state.task, state.root_node, event.roots, manifest),
         apm_node=node,
     ), out.then()
+
+
+def _call_denied(state: State, event: ev.CallDenied) -> tuple[State, Commands]:
+    """Write down what the kernel denied, as any action that a guard refused. Holds: nothing else changes."""
+    out = Writing(state)
+    call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
+    denied(out, call, event)
+    return changed(state, next_seq=out.seq), out.then()
 
 
 def _activity(

@@ -30,6 +30,7 @@ from interlock.monitor.parking import (
     learned,
     turn_away,
 )
+from interlock.monitor.planned import taking
 from interlock.monitor.redacting import redacted, redacted_as_told
 from interlock.monitor.state import Decided, State, Waiting
 from interlock.monitor.writing import (
@@ -139,6 +140,10 @@ def propose(
     call = out.node(NodeKind.TOOL_CALL, state.apm_node, "agent", event_payload(event))
     node = check_nodes(out, call, (verdict,))[effect.id]
     item = Decided(effect=effect, verdict=verdict, node=node, call=call)
+    knowledge = state.knowledge
+    if knowledge.manifest is not None and not placeholders:
+        # Who hangs on a placeholder is told to come again, and takes the step then.
+        knowledge = taking(knowledge, effect, verdict)
     deferred = verdict.decision is Decision.DEFER
     # What is vouched for joins the open scope: parked requests leave in their order.
     parks = effect.reach is Reach.PARKABLE and (deferred or bool(state.parked))
@@ -149,10 +154,10 @@ def propose(
             next_seq=out.seq,
             proposed=state.proposed + 1,
             latest=item,
-            knowledge=state.knowledge.with_request(state.policy, effect),
+            knowledge=knowledge.with_request(state.policy, effect),
             flying=_flying_with(state, item),
         ), out.then(_let_pass(effect))
-    state = changed(state, proposed=state.proposed + 1, latest=item)
+    state = changed(state, proposed=state.proposed + 1, latest=item, knowledge=knowledge)
     if verdict.decision is Decision.REFUSE:
         assert verdict.exception is not None
         state = turn_away(state, out, item, verdict.exception)

@@ -24,12 +24,13 @@ from interlock.policy.sources import Source
 
 if TYPE_CHECKING:
     from interlock.policy.characterising import characterise
-    from interlock.policy.decision import decide, exception_for
+    from interlock.policy.decision import decide
     from interlock.policy.executable import judges_content
     from interlock.policy.explaining import explain, template
     from interlock.policy.grants import asked_once, question_of, with_twins
     from interlock.policy.net_effects import characterise_message, characterise_request
     from interlock.policy.redacting import CannotRedact, redact
+    from interlock.policy.telling import exception_for
     from interlock.policy.tools.calling import characterise_call
 
 __all__ = [
@@ -76,7 +77,7 @@ _LATER = {
     "characterise_message": "net_effects",
     "characterise_request": "net_effects",
     "decide": "decision",
-    "exception_for": "decision",
+    "exception_for": "telling",
     "explain": "explaining",
     "judges_content": "executable",
     "question_of": "grants",

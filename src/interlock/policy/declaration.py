@@ -16,6 +16,7 @@ from interlock.policy.tools.roles import ToolRoles
 
 if TYPE_CHECKING:
     from interlock.policy.lenses.lens import RequestLens
+    from interlock.policy.regulation import Regulation
 
 EVERY_ROOT = "*"
 CONTENT = ("keys", "cards", "accounts", "ids")
@@ -178,6 +179,8 @@ class Policy:
     """Of `home`, what the agent's profile names: the agent program's own."""
     own_hosts: HostRules = field(default_factory=HostRules)
     """Of the hosts, those that the agent's profile names."""
+    regulation: "Regulation | None" = None
+    """Who may be told what about whom; None where nothing is regulated but by a manifest."""
 
     def trusts(self, place: Place) -> bool:
         """Return whether what is read at this place vouches for values."""
@@ -272,6 +275,8 @@ class Policy:
 
     def declares(self, place: Place) -> bool:
         """Return whether provenance depends on what is read at this place."""
+        if self.regulation is not None and self.regulation.covers(place):
+            return True
         return self.level_of(place) > Confidentiality.PUBLIC or self.may_trust(place)
 
     @property

@@ -17,6 +17,7 @@ from interlock.model.events import (
     ToolsListed,
 )
 from interlock.model.labels import CLEAN, Confidentiality, Integrity, Label
+from interlock.model.manifest import Manifest
 from interlock.model.places import Root
 from interlock.model.records import changed, dataclass
 from interlock.model.requests import NetRequest, NetResponse, Outcome
@@ -28,9 +29,12 @@ from interlock.policy.place_labels import NO_LABELS, PlaceLabels, label_of_read,
 from interlock.policy.sensitivity import NOTHING, Known
 from interlock.policy.sources import FILE, MAX_SOURCE_LENGTH, NET, TASK, Source, Sources
 from interlock.policy.tools.pinning import NO_PINS, Pins
+from interlock.policy.trajectory_progress import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
+    from interlock.policy.disclosed import Held
     from interlock.policy.sensitive_fields import Part
+    from interlock.policy.stopping import Stops
     from interlock.policy.tools.knowing import Returned
 
 MAX_INBOUND_LENGTH = 256_000_000
@@ -78,19 +82,49 @@ class Knowledge:
     """The tools that were offered."""
     announced: Announced = NOTHING_ANNOUNCED
     """The calls that the agent's model announced."""
+    manifest: Manifest | None = None
+    """What was planned from the clean prompt; None in a run without a plan."""
+    progress: Progress = NO_PROGRESS
+    """How far the run is in its plan."""
+    stops: "Stops | None" = None
+    """What counts towards a stop; None where nothing can stop the run."""
+    regulated: "tuple[Held, ...]" = ()
+    """What came in of the data that the policy declares for the regulation guard."""
 
     @classmethod
-    def started(cls, policy: Policy, task: str, node: int, roots: tuple[Root, ...] = ()) -> "Knowledge":
+    def started(
+        cls,
+        policy: Policy,
+        task: str,
+        node: int,
+        roots: tuple[Root, ...] = (),
+        manifest: Manifest | None = None,
+    ) -> "Knowledge":
         """Return what is known when the principal has spoken."""
         announced = Announced.started(roots) if roots else NOTHING_ANNOUNCED
         if not policy.task_trusted:
             label = Label(integrity=Integrity.UNTRUSTED, confidentiality=Confidentiality.PUBLIC)
-            return cls(task_node=node, sources=Sources(), label=label, announced=announced)
-        sources = Sources((Source(kind=TASK, node=node, offset=0, text=task),))
-        return cls(task_node=node, sources=sources, announced=announced)
+            known = cls(task_node=node, sources=Sources(), label=label, announced=announced)
+        else:
+            sources = Sources((Source(kind=TASK, node=node, offset=0, text=task),))
+            known = cls(task_node=node, sources=sources, announced=announced)
+        if manifest is None:
+            return known
+        from interlock.policy.stopping import began
+
+        return changed(known, manifest=manifest, stops=began(manifest))
 
     def with_reads(self, policy: Policy, reads: Sequence[FileRead], node: int) -> "Knowledge":
         """Return what is known after these reads, which the ledger's `node` records."""
+        if policy.regulation is not None:
+            from interlock.policy import disclosed
+
+            came = disclosed.with_reads(policy.regulation, self.regulated, reads)
+            if came is not self.regulated:
+                return changed(self, regulated=came)._with_reads(policy, reads, node)
+        return self._with_reads(policy, reads, node)
+
+    def _with_reads(self, policy: Policy, reads: Sequence[FileRead], node: int) -> "Knowledge":
         sources = self.sources
         sensitive = self.sensitive
         joined = self.label
@@ -225,6 +259,11 @@ class Knowledge:
         # What was packed may be longer than what came.
         came = max(response.size_bytes, len(response.text or ""))
         known = changed(self, inbound=self.inbound + came)
+        if policy.regulation is not None:
+            from interlock.policy import disclosed
+
+            held = disclosed.with_answer(policy.regulation, self.regulated, request.host, response.text)
+            known = changed(known, regulated=held)
         level = policy.network.level_of(request)
         if level > Confidentiality.PUBLIC:
             known = known._with_sensitive(level, response.text)
@@ -249,6 +288,18 @@ class Knowledge:
         known = self
         if effect.tool is not None and effect.tool.exchange:
             known = changed(self, announced=self.announced.with_result(effect.id))
+        if self.manifest is not None:
+            announced = effect.tool is not None and bool(effect.tool.exchange)
+            progress = self.progress.with_result(self.manifest, effect.id, result, node, announced=announced)
+            known = changed(known, progress=progress)
+        if policy.regulation is not None and effect.tool is not None and result.size_bytes:
+            from interlock.policy import disclosed
+
+            name, text = effect.tool.name, result.text
+            held = disclosed.with_tool_answer(
+                policy.regulation, known.regulated, name, text, structured=result.structured
+            )
+            known = changed(known, regulated=held)
         return with_tool_result(policy, known, effect, result, node)
 
     def with_announced(self, event: ActionsAnnounced) -> "Knowledge":
@@ -298,9 +349,17 @@ class Knowledge:
         return changed(
             self,
             announced=self.announced.with_unseen(),
+            regulated=self._regulated_unseen(policy),
             label=self.label.join(label),
             lost_level=Confidentiality.PUBLIC if listed and not self.places.lost else policy.highest_level,
         )
+
+    def _regulated_unseen(self, policy: Policy) -> "tuple[Held, ...]":
+        if policy.regulation is None:
+            return self.regulated
+        from interlock.policy import disclosed
+
+        return disclosed.with_unseen(policy.regulation, self.regulated)
 
     @property
     def read_label(self) -> Label:

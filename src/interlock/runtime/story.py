@@ -85,6 +85,8 @@ class RunStory:
     interruptions: list[str] = field(default_factory=list)
     unreadable: list[ev.TrafficRefused] = field(default_factory=list)
     """Traffic that could not be read, and so went nowhere."""
+    denied: list[ev.CallDenied] = field(default_factory=list)
+    """System calls that the kernel denied, since the manifest does not authorise them."""
     thrown_away: int = 0
     """Files that the command wrote in HOME where nothing is kept."""
     thrown: tuple[str, ...] = ()
@@ -134,6 +136,8 @@ def tell(path: str) -> RunStory:
                 _came_back(story, event, item.state)
             case ev.TrafficRefused():
                 story.unreadable.append(event)
+            case ev.CallDenied():
+                story.denied.append(event)
             case ev.CommandExited():
                 story.exited = event
             case ev.ChangesListed():
