@@ -9,13 +9,16 @@ import select
 import signal
 import socket
 import struct
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from interlock.boundary import bpf, capabilities, kernel, landlock, layout, mounts, stopping
 from interlock.boundary.net import doors, wiring
 from interlock.boundary.plan import SandboxPlan
 from interlock.model.errors import BoundaryError, InputError
 from interlock.model.records import dataclass
+
+if TYPE_CHECKING:
+    from interlock.boundary.planned import Bound
 
 FORWARDED = frozenset(
     (
@@ -32,6 +35,8 @@ FORWARDED = frozenset(
 _CAP_KILL = 5
 VIEW = "view "
 """Begins the tag of a descriptor that is an overlay's mount; its index follows."""
+REFUSALS = "refusals"
+"""The tag of the descriptor at which calls are told that the command's plan does not authorise; `first` may follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +137,24 @@ def _live(order: Order, channel: socket.socket) -> None:
     facts.append(f"ownerless={' '.join(top) or 'none'}")
     facts.extend(_confine(order, builder.degraded))
     program = _find_program(order.plan)
+    bound = None
+    if order.plan.authorised is not None:
+        from interlock.boundary.planned import bind
+
+        bound = bind(order.plan, order.plan.authorised, program, order.abi)
+        builder.degraded.extend(bound.degraded)
     if channel.recv(16) != b"in":
         os._exit(1)
     hold, release = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(release)
+        if bound is not None:
+            _become_planned(order, bound)
         _become_command(order, program, hold)
     os.close(hold)
+    if bound is not None:
+        facts.extend(_hold(order, bound, child, channel))
     # Root's own programs may become other users, whom a pause must stop too.
     capabilities.keep(capabilities.kept_mask(root=order.root) & 1 << _CAP_KILL)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
@@ -152,7 +167,7 @@ def _live(order: Order, channel: socket.socket) -> None:
     os.close(null)
     report = "\0".join([*facts, *(f"!{text}" for text in builder.degraded)])
     _send(channel, b"R" + report.encode("utf-8", "surrogateescape"))
-    _watch(order, channel, child, release)
+    _watch(order, channel, child, release, bound)
 
 
 def _become(order: Order, channel: socket.socket) -> None:
@@ -214,7 +229,8 @@ def _confine(order: Order, degraded: list[str]) -> list[str]:
             f"the working directory cannot be entered inside the sandbox: {error.strerror}",
             "choose a folder in the workspace",
         ) from None
-    bpf.install(order.program)
+    if plan.authorised is None:
+        bpf.install(order.program)  # else the command has its plan's, in which this one is contained
     return facts
 
 
@@ -246,13 +262,7 @@ def _become_command(order: Order, program: str, hold: int) -> NoReturn:
             os.setpgid(0, 0)
         if os.read(hold, 1) != b"g":
             os._exit(125)
-        if order.foreground:
-            signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
-            with contextlib.suppress(OSError):
-                os.tcsetpgrp(0, os.getpgrp())
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)  # Python had them ignored
-        signal.pthread_sigmask(signal.SIG_SETMASK, order.mask)
+        _take_streams(order)
         kernel.close_from(3)
         environment = order.plan.environment
         try:
@@ -272,7 +282,47 @@ def _become_command(order: Order, program: str, hold: int) -> NoReturn:
         os._exit(125)
 
 
-def _watch(order: Order, channel: socket.socket, child: int, release: int) -> None:
+def _become_planned(order: Order, bound: "Bound") -> NoReturn:
+    try:
+        if order.own_group:
+            os.setpgid(0, 0)
+        _take_streams(order)
+        kernel.close_from(3)
+        bound.be_command()
+        with contextlib.suppress(OSError):
+            os.write(2, b"interlock: the command could not be started under its plan\n")
+        os._exit(126)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(2, f"interlock: the command could not be bound to its plan: {error.strerror}\n".encode())
+    finally:
+        os._exit(125)
+
+
+def _hold(order: Order, bound: "Bound", child: int, channel: socket.socket) -> list[str]:
+    """Hold the command once it is bound, and hand over where its refused calls are told. Returns: the receipt."""
+    listener = bound.hold(child)
+    bpf.install(order.program)
+    if listener is not None:
+        tag = f"{REFUSALS} first" if bound.policy.first else REFUSALS
+        socket.send_fds(channel, [b"D" + tag.encode()], [listener])
+        os.close(listener)  # or nobody would be told that the monitor is gone
+    withheld = [f"kernel/withheld={' '.join(bound.policy.withheld)}"] if bound.policy.withheld else []
+    return [*(f"{name}={value}" for name, value in bound.rows()), *withheld]
+
+
+def _take_streams(order: Order) -> None:
+    """Take the terminal, and signals as a program expects them."""
+    if order.foreground:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
+        with contextlib.suppress(OSError):
+            os.tcsetpgrp(0, os.getpgrp())
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)  # Python had them ignored
+    signal.pthread_sigmask(signal.SIG_SETMASK, order.mask)
+
+
+def _watch(order: Order, channel: socket.socket, child: int, release: int, bound: "Bound | None") -> None:
     kernel_signals = frozenset((signal.SIGCHLD,))
     signal.pthread_sigmask(signal.SIG_SETMASK, kernel_signals)
     children = kernel.signal_descriptor(kernel_signals)
@@ -304,7 +354,7 @@ def _watch(order: Order, channel: socket.socket, child: int, release: int) -> No
                     stopping.go_on(before)
                     before = None
                 else:
-                    _obey(order, message, child, release)
+                    _obey(order, message, child, release, bound)
 
 
 def _reap(channel: socket.socket, child: int, before: frozenset[int] | None) -> bool:
@@ -329,10 +379,13 @@ def _reap(channel: socket.socket, child: int, before: frozenset[int] | None) -> 
         return True
 
 
-def _obey(order: Order, message: bytes, child: int, release: int) -> None:
+def _obey(order: Order, message: bytes, child: int, release: int, bound: "Bound | None") -> None:
     with contextlib.suppress(ProcessLookupError):
         if message == b"go":
-            os.write(release, b"g")
+            if bound is not None:
+                bound.let_go(child)
+            else:
+                os.write(release, b"g")
         elif message[:1] == b"s":
             if order.own_group:
                 os.killpg(child, message[1])

@@ -42,8 +42,8 @@ class Denial:
     """A call that was refused.
 
     Takes: `name`, of the call, or what says which it was; `number`; `detail`, what it was about, as text that can be
-    shown, `""` where nothing is known; `count`, how often; `advice`, the toolkit's line that would allow it, or why
-    there is none.
+    shown, `""` where nothing is known; `count`, how often; `advice`, the line that a toolkit lacks, `""` where none
+    would help.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Refusals:
         self._first = first
         self._counts: dict[tuple[str, int, str], int] = {}
         self._fresh: list[tuple[str, int, str]] = []
+        self._told: dict[tuple[str, int, str], int] = {}
 
     def react(self, most: int = 64) -> None:
         """Answer what waits, at most so many calls; the descriptor is ready."""
@@ -151,7 +152,14 @@ class Refusals:
     def fresh(self) -> tuple[Denial, ...]:
         """Return the kinds that are new since the last time."""
         new, self._fresh = self._fresh, []
+        self._told.update((key, self._counts[key]) for key in new)
         return tuple(_denial(key, self._counts[key]) for key in new)
+
+    def again(self) -> tuple[Denial, ...]:
+        """Return the kinds that came again since they were told, each with how often it did."""
+        since = {key: count - self._told.get(key, 0) for key, count in self._counts.items()}
+        self._told = dict(self._counts)
+        return tuple(_denial(key, count) for key, count in since.items() if count)
 
     def all(self) -> tuple[Denial, ...]:
         """Return all kinds, each with its count, in the order of their first time."""
@@ -175,23 +183,22 @@ def call_name(number: int, architecture: int = _X86_64) -> str:
     return NAMES.get(number, f"call {number}")
 
 
-def advice(name: str, number: int) -> str:
-    """Return the line of a toolkit that would allow a call, or why none does."""
-    if number not in NAMES or NAMES[number] != name:
-        return "no toolkit can authorise it: only calls of x86_64 that have a name can be"
-    kept = {call.number: call for call in rules.RESTRICTED}.get(number)
-    if kept is not None and kept.rule in (rules.Rule.DENY, rules.Rule.ABSENT):
-        return f"the sandbox refuses it whatever a toolkit says: {kept.reason}"
-    if kept is not None:
-        return f'needs: {{system_calls: {{{name}: "why"}}}}, for arguments that the sandbox permits: {kept.reason}'
-    return f'needs: {{system_calls: {{{name}: "why"}}}}'
+def advice(name: str, number: int, detail: str = "") -> str:
+    """Return the line that a toolkit lacks, `""` where none would help.
+
+    A call that the sandbox itself refuses is refused with the line too, but nobody is told of it any more.
+    """
+    if NAMES.get(number) != name:
+        return ""
+    line = f'system_calls: {{{name}: "why"}}'
+    if number == _SOCKET and detail.startswith("AF_INET"):
+        line += ', hosts: [{host: "HOST", port: 443, reason: "why"}]'
+    return f"needs: {{{line}}}"
 
 
 def _denial(key: tuple[str, int, str], count: int) -> Denial:
     name, number, detail = key
-    if number < 0 and name == "others":
-        return Denial(name=name, number=number, detail=detail, count=count, advice="")
-    return Denial(name=name, number=number, detail=detail, count=count, advice=advice(name, number))
+    return Denial(name=name, number=number, detail=detail, count=count, advice=advice(name, number, detail))
 
 
 def _family(number: int) -> str:

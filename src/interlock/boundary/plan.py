@@ -6,6 +6,7 @@ from dataclasses import field
 from interlock.boundary.net.plan import NetPlan
 from interlock.model.errors import BoundaryError
 from interlock.model.records import dataclass
+from interlock.model.toolkits import Needs
 
 
 class OverlayError(BoundaryError):
@@ -70,7 +71,8 @@ class SandboxPlan:
     command may make namespaces and mounts of its own; `allow_degraded`, whether a promise that this kernel
     cannot keep is listed instead of stopping the start; `scratch`, an existing folder of this run, not
     visible inside; `net`, how traffic is taken (None: the network is closed, nothing is taken); `placed`, files
-    shown at paths of the system (`resolv.conf`, trusted certificates).
+    shown at paths of the system (`resolv.conf`, trusted certificates); `authorised`, what the command's plan needs of
+    the kernel: it gets that and nothing else (None: what every sandbox permits).
     """
 
     argv: tuple[str, ...]
@@ -86,6 +88,7 @@ class SandboxPlan:
     allow_degraded: bool = False
     net: NetPlan | None = None
     placed: tuple[PlacedFile, ...] = ()
+    authorised: Needs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

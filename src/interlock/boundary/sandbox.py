@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from interlock.boundary import cgroup, inside, kernel, waiting
 from interlock.boundary.activity import Watch
@@ -14,7 +15,11 @@ from interlock.boundary.terminal import Terminal
 from interlock.model.errors import BoundaryError
 from interlock.model.events import ActivityLost, ActivityObserved, Standing
 
+if TYPE_CHECKING:
+    from interlock.boundary.notifying import Denial, Refusals
+
 Observe = Callable[[ActivityObserved | ActivityLost], None]
+Refused = Callable[[tuple["Denial", ...]], None]
 
 NO_EVENTS = "file events need root on this kernel"
 _GRACE_S = 5.0
@@ -44,6 +49,7 @@ class Sandbox:
         facts: tuple[tuple[str, str], ...],
         degraded: tuple[str, ...],
         root: bool,
+        refusals: "Refusals | None" = None,
     ) -> None:
         self.standing = Standing.ROOT if root else Standing.USER
         self.receipt = facts
@@ -58,6 +64,8 @@ class Sandbox:
         self._doors = doors
         self._terminal = terminal
         self._views = views
+        self._refusals = refusals
+        self._refused: Refused | None = None
         self._alive = True
         self._closed = False
         self._paused = False
@@ -69,14 +77,19 @@ class Sandbox:
         return not self._alive or self._line.gone()
 
     def run(
-        self, observe: Observe, serve: Serve | None = None, control: tuple[waiting.Source, ...] = ()
+        self,
+        observe: Observe,
+        serve: Serve | None = None,
+        control: tuple[waiting.Source, ...] = (),
+        refused: Refused | None = None,
     ) -> ExitStatus:
         """Start the command and wait until its whole process tree is gone.
 
         Takes: `observe`, called with file activity while the command runs, last before the return; `serve`,
         called once, when somebody first waits at a door: from then on all waiting goes on in its loop, and it is
         closed before the return. Without it the doors are closed at once; `control`, what else is waited for: each
-        is left alone once the command's tree is gone.
+        is left alone once the command's tree is gone; `refused`, called with the system calls that the command's plan
+        does not authorise: each kind when it is new, and at the end once more where it came again.
         Raises: BoundaryError, if the sandbox's first process fell, or the loop was stopped; then all its
         processes are gone too. What `serve` raises goes up, after they are gone.
         """
@@ -85,6 +98,7 @@ class Sandbox:
                 observe(ActivityLost(reason=NO_EVENTS))
         else:
             self._watch.observe = observe
+        self._refused = refused
         if serve is None:
             self._doors.close()
         forwarded = frozenset(
@@ -118,6 +132,8 @@ class Sandbox:
         if watch is not None:
             sources.append(waiting.Source(descriptor=watch.descriptor, react=watch.drain, rests=True))
             sources.append(waiting.Source(descriptor=watch.pulse, react=watch.glance))
+        if self._refusals is not None:
+            sources.append(waiting.Source(descriptor=self._refusals.descriptor, react=self._refuse))
         doors = tuple(one.fileno() for one in self._doors.all()) if serve is not None else ()
         if not waiting.by_poll(tuple(sources), doors, lambda: line.ended) or serve is None:
             return
@@ -146,8 +162,21 @@ class Sandbox:
             self._line.stopped = False
             self._terminal.stop()
 
+    def _refuse(self) -> None:
+        assert self._refusals is not None
+        self._refusals.react()
+        new = self._refusals.fresh()
+        if new and self._refused is not None:
+            self._refused(new)
+
+    def _tell_the_rest(self) -> None:
+        again = self._refusals.again() if self._refusals is not None else ()
+        if again and self._refused is not None:
+            self._refused(again)
+
     def _outcome(self) -> ExitStatus:
         self._reap()
+        self._tell_the_rest()
         if self._watch is not None:
             self._watch.finish()
         if self._line.status is None:
@@ -267,6 +296,8 @@ class Sandbox:
         self._kill()
         self._line.close()
         self._doors.close()
+        if self._refusals is not None:
+            self._refusals.close()
         if self._watch is not None:
             self._watch.close()
         for mount in self._views.values():

@@ -44,6 +44,8 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
             f"root lacks capabilities here that mounts and file events need: {', '.join(missing_capabilities)}",
             hint=surroundings.capabilities_fix(surroundings.look()),
         )
+    if plan.authorised is not None:
+        import interlock.boundary.planned  # noqa: F401 - inside, our own files are out of sight
     degraded: list[str] = []
     tree = layout.compute(plan)
     program = bpf.program(nested=plan.nested)
@@ -124,11 +126,17 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
         if meanwhile is not None:
             meanwhile()
         told, received = await_ready(channel)
+        refusals = None
         for tag, descriptor in received:
             if tag.startswith(inside.VIEW):
                 staged[int(tag.removeprefix(inside.VIEW))] = descriptor
                 made.callback(os.close, descriptor)
-        tagged = [one for one in received if not one[0].startswith(inside.VIEW)]
+            elif tag.startswith(inside.REFUSALS):
+                from interlock.boundary.notifying import Refusals
+
+                refusals = Refusals(descriptor, first=tag != inside.REFUSALS)
+                made.callback(refusals.close)
+        tagged = [one for one in received if not one[0].startswith((inside.VIEW, inside.REFUSALS))]
         doors = take_over(plan.net.published if plan.net is not None else (), tagged)
         made.callback(doors.close)
         for mount in shown.values():
@@ -150,6 +158,7 @@ def start(plan: SandboxPlan, meanwhile: Callable[[], None] | None = None) -> San
     return Sandbox(
         plan=plan, pid=pid, line=Line(channel), group=group, watch=watch, doors=doors, terminal=terminal,
         views=staged, facts=tuple(sorted((name, value) for name, value in pairs)), degraded=tuple(degraded), root=root,
+        refusals=refusals,
     )  # fmt: skip
 
 

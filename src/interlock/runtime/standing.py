@@ -10,6 +10,7 @@ from interlock import boundary
 from interlock.model import events as ev
 from interlock.model.errors import InputError
 from interlock.model.places import HOME
+from interlock.model.toolkits import Limit, Needs
 from interlock.policy import Policy
 from interlock.runtime import folders as runs
 from interlock.runtime import network
@@ -75,6 +76,7 @@ def _plan(
 ) -> boundary.SandboxPlan:
     sandbox_rule = request.policy.sandbox
     kept = kept_inside()
+    needs = authorised(request.plan)
     return boundary.SandboxPlan(
         argv=request.argv,
         environment=child_environment(
@@ -101,20 +103,35 @@ def _plan(
         ),
         hidden=(*sandbox_rule.hide, runs.state_folder(), *kept.files),
         exposed=sandbox_rule.expose,
-        limits=_limits(request.policy),
+        limits=_limits(request.policy, needs),
         nested=sandbox_rule.nested,
         allow_degraded=request.allow_degraded,
         scratch=os.path.join(path, "scratch"),
         net=prepared.plan,
         placed=prepared.placed,
+        authorised=needs,
     )
 
 
-def _limits(policy: Policy) -> boundary.Limits:
-    """A limit of 0 in the policy says nothing: the boundary's own default, or the host's, stands."""
+def authorised(plan: str) -> Needs | None:
+    """Return what a signed plan authorises, None where it has no system-call guard. Raises: InputError."""
+    if not plan:
+        return None
+    from interlock.manifest.statement import read_envelope
+
+    manifest = read_envelope(plan)
+    return manifest.authorised if manifest.authorises else None
+
+
+def _limits(policy: Policy, needs: Needs | None) -> boundary.Limits:
+    """A limit of 0 in the policy says nothing: the boundary's own default, or the host's, stands.
+
+    The number of a plan's processes is bounded by the cgroup too: the kernel's own limit does not bind root.
+    """
     asked, default = policy.limits, boundary.Limits()
+    planned = [one.most for one in needs.limits if one.limit is Limit.PROCESSES] if needs is not None else []
     return boundary.Limits(
-        processes=asked.processes or default.processes,
+        processes=min([asked.processes or default.processes, *planned]),
         file_size_bytes=asked.file_size_bytes or default.file_size_bytes,
         open_files=asked.open_files or default.open_files,
         memory_bytes=asked.memory_bytes or default.memory_bytes,

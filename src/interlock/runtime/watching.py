@@ -16,6 +16,7 @@ from interlock.policy import Policy
 from interlock.runtime import network
 
 if TYPE_CHECKING:
+    from interlock.boundary.notifying import Denial
     from interlock.runtime.control import Control, Reply
     from interlock.runtime.control_protocol import ControlRequest
     from interlock.runtime.launch import RunRequest
@@ -63,6 +64,15 @@ def watch(
         # What a killed monitor has not signed is lost to the evidence.
         performer.ledger.sign()
 
+    def refused(denials: tuple[Denial, ...]) -> None:
+        for one in denials:
+            performer.feed(
+                ev.CallDenied(
+                    name=one.name, number=one.number, count=one.count, detail=one.detail, advice=one.advice
+                )
+            )
+        performer.ledger.sign()
+
     if performer.folder.staging is ev.Staging.COPY:
         observe(ev.ActivityLost(reason="a full copy has no file events"))
     servers: list[network.Server] = []
@@ -75,7 +85,8 @@ def watch(
     control = _control(performer, sandbox)
     ended = _loading_ahead()
     try:
-        status = sandbox.run(observe, serve, (control.source(),) if control is not None else ())
+        controlled = (control.source(),) if control is not None else ()
+        status = sandbox.run(observe, serve, controlled, refused)
         if not performer.stopped:
             return status
         # What it did until then is kept, and waits for the principal.
