@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from interlock.cli.output import Ink, parser, safe
+from interlock.cli.output import parser, safe
 from interlock.model.errors import WITHHELD_EXIT_STATUS, InputError
 
 if TYPE_CHECKING:
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from interlock.oracle import Oracle
     from interlock.policy.profiles import Profile
     from interlock.runtime.launch import RunOutcome
-
-_ONE_BY_ONE = 6
-"""So many refusals for one reason are told one by one; more are folded."""
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
@@ -45,6 +42,18 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     )
     form.add_argument("--task", metavar="TEXT", help="the task in your words; what it names is vouched for")
     form.add_argument("--task-file", metavar="FILE", help="the same, from a file")
+    form.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="the signed plan to follow (see `interlock plan`); its prompt is the task",
+    )
+    form.add_argument(
+        "--plan-key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="a key beside yours that may have signed the plan, as `interlock plan check` names it",
+    )
     form.add_argument(
         "--policy",
         metavar="FILE",
@@ -116,6 +125,7 @@ def main(words: list[str]) -> int:
         policy = with_profile(policy, profile, os.environ)
         if profile is not None:
             _say_profile(profile, arguments)
+    plan, task = _plan(arguments)
     oracle_name, oracle = _oracle(arguments)
     from interlock.model.events import OnConflict, Staging
 
@@ -123,7 +133,7 @@ def main(words: list[str]) -> int:
         argv=tuple(arguments.command),
         workspace=workspace,
         working_directory=_working_directory(workspace),
-        task=task_of(arguments),
+        task=task,
         policy=policy,
         oracle_name=oracle_name,
         oracle=oracle,
@@ -133,16 +143,19 @@ def main(words: list[str]) -> int:
         added_folders=tuple(os.path.abspath(folder) for folder in arguments.add_dir),
         on_conflict=OnConflict(arguments.on_conflict or ("refuse" if oracle_name == "strict" else "ask")),
         stood=_id_writer(arguments.id_file),
+        plan=plan,
     )
     outcome = launch.run(request, _note(arguments))
+    from interlock.cli.run_outcome import summary, tell
+
     if outcome.performer.resolution.asked:
         _tell_unused(oracle)
     if arguments.json:
         import json
 
-        print(json.dumps(_summary(outcome)), file=sys.stderr)
+        print(json.dumps(summary(outcome)), file=sys.stderr)
     else:
-        _tell(outcome, verbose=arguments.verbose)
+        tell(outcome, verbose=arguments.verbose)
     return exit_status(outcome)
 
 
@@ -224,6 +237,24 @@ def task_of(arguments: argparse.Namespace) -> str:
     return str(arguments.task or "").encode("utf-8", "replace").decode("utf-8")
 
 
+def _plan(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the plan's envelope, `""` for none, and the task, which is the plan's prompt. Raises: InputError."""
+    task = task_of(arguments)
+    if arguments.plan is None:
+        if arguments.plan_key:
+            raise InputError("--plan-key without a plan", hint="name the plan: --plan FILE")
+        return "", task
+    from interlock.runtime.plans import plan_to_follow
+
+    found = plan_to_follow(arguments.plan, tuple(arguments.plan_key))
+    if task and task != found.manifest.task:
+        raise InputError(
+            "the task is another one than the plan was made for",
+            hint="leave --task out: the plan's prompt is the task; or plan that task: interlock plan",
+        )
+    return found.envelope, found.manifest.task
+
+
 def _oracle(arguments: argparse.Namespace) -> tuple[str, Oracle]:
     from interlock import oracle
 
@@ -280,112 +311,3 @@ def exit_status(outcome: RunOutcome) -> int:
     if outcome.interruption:
         return 3
     return WITHHELD_EXIT_STATUS if resolution.refusals else 0
-
-
-def _tell(outcome: RunOutcome, *, verbose: bool) -> None:
-    """Say what was held, refused or failed; nothing at all when everything was released."""
-    ink = Ink(sys.stderr)
-    resolution = outcome.performer.resolution
-    lines = [f"degraded: {item}" for item in outcome.degraded]
-    lines += [ink.warn(safe(item)) for item in resolution.warnings]
-    if outcome.interruption:
-        lines.append(ink.bad(f"interrupted: {outcome.interruption}"))
-    lines += _refused(outcome, ink)
-    withheld = _withheld(outcome)
-    if withheld:
-        count = len(withheld)
-        lines.append(
-            f"{ink.bad('refused')} {count} {'request' if count == 1 else 'requests'}, and told the command why: "
-            f"interlock show {outcome.run_id}"
-        )
-    for effect_id, url, response in resolution.sent:
-        lines.append(f"sent {effect_id} {safe(url)}: {response.outcome.value}, status {response.status}")
-    for place in resolution.skipped:
-        lines.append(f"not merged (no regular file, folder or link): {safe(place)}")
-    if resolution.thrown_away:
-        count = resolution.thrown_away
-        lines.append(
-            f"{count} {'file' if count == 1 else 'files'} that it wrote in HOME "
-            f"{'is' if count == 1 else 'are'} not kept: interlock show {outcome.run_id}"
-        )
-    if resolution.fault:
-        lines.append(ink.bad(f"failed: {safe(resolution.fault)}"))
-    if resolution.stuck:
-        lines.append(ink.bad(f"stuck: {safe(resolution.stuck)}"))
-    if resolution.held:
-        lines.append(
-            f"held: {outcome.run_id} — see it: interlock diff {outcome.run_id}; "
-            f"then: interlock apply {outcome.run_id}, or: interlock discard {outcome.run_id}"
-        )
-    if verbose or lines:
-        lines.append(
-            ink.faint(
-                f"run {outcome.run_id}: {resolution.committed} committed, "
-                f"{len(resolution.refusals) + len(withheld)} refused; "
-                f"evidence: interlock verify {outcome.run_id}"
-            )
-        )
-    for line in lines:
-        print(f"interlock: {line}", file=sys.stderr)
-
-
-def _refused(outcome: RunOutcome, ink: Ink) -> list[str]:
-    """Return a line for each refused change; those of one reason fold where they are many."""
-    from interlock.model.verdicts import IN_PART
-
-    by_reason: dict[str, list[str]] = {}
-    for effect_id, place, exception in outcome.performer.resolution.refusals:
-        some = "part of " if exception.violated_rule in IN_PART else ""
-        by_reason.setdefault(exception.rationale, []).append(f"{some}{effect_id} {safe(place)}")
-    lines = []
-    for reason, names in by_reason.items():
-        shown = names if len(names) <= _ONE_BY_ONE else names[:2]
-        lines += [f"{ink.decision('refuse')} {name}: {safe(reason)}" for name in shown]
-        if len(names) > len(shown):
-            lines.append(f"… and {len(names) - 2} more for the same reason: interlock show {outcome.run_id}")
-    return lines
-
-
-def _withheld(outcome: RunOutcome) -> list[str]:
-    """Return the requests that were refused, without those that nobody is to be asked about."""
-    from interlock.model.verdicts import QUIET
-
-    return [
-        effect_id
-        for effect_id, _url, exception in outcome.performer.resolution.turned_away
-        if exception.violated_rule != QUIET
-    ]
-
-
-def _summary(outcome: RunOutcome) -> dict[str, object]:
-    resolution = outcome.performer.resolution
-    return {
-        "run": outcome.run_id,
-        "folder": outcome.path,
-        "exit_code": outcome.exit_code,
-        "exit_signal": outcome.exit_signal,
-        "phase": outcome.performer.state.phase.value,
-        "committed": resolution.committed,
-        "refused": [
-            {
-                "effect": effect_id,
-                "object": place,
-                "type": exception.type.value,
-                "violated_rule": exception.violated_rule,
-                "rationale": exception.rationale,
-            }
-            for effect_id, place, exception in resolution.refusals
-        ],
-        "requests_refused": len(_withheld(outcome)),
-        "requests_quieted": len(resolution.turned_away) - len(_withheld(outcome)),
-        "sent": [
-            {"effect": effect_id, "url": url, "outcome": response.outcome.value, "status": response.status}
-            for effect_id, url, response in resolution.sent
-        ],
-        "thrown_away": resolution.thrown_away,
-        "held": resolution.held,
-        "stuck": resolution.stuck,
-        "fault": resolution.fault,
-        "interruption": outcome.interruption,
-        "degraded": list(outcome.degraded),
-    }

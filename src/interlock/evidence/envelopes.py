@@ -16,8 +16,11 @@ def key_name(public: bytes) -> str:
     return f"ed25519:{public.hex()}"
 
 
-def sign_manifest(statement: str, key: SigningKey) -> str:
-    """Return the envelope's text over a statement, as `manifest.statement.statement` writes it."""
+def sign_manifest(statement: str, key: SigningKey | None) -> str:
+    """Return the envelope's text over a statement, as `manifest.statement.statement` writes it.
+
+    Takes: `key`, None for an envelope that nobody signed yet.
+    """
     body = statement.encode()
     signed = b"DSSEv1 %d %s %d %s" % (len(MANIFEST_PAYLOAD), MANIFEST_PAYLOAD.encode(), len(body), body)
     return (
@@ -25,7 +28,9 @@ def sign_manifest(statement: str, key: SigningKey) -> str:
             {
                 "payload": base64_text(body),
                 "payloadType": MANIFEST_PAYLOAD,
-                "signatures": [{"keyid": key_name(key.public_bytes), "sig": base64_text(key.sign(signed))}],
+                "signatures": [{"keyid": key_name(key.public_bytes), "sig": base64_text(key.sign(signed))}]
+                if key is not None
+                else [],
             },
             sort_keys=True,
             separators=(",", ":"),

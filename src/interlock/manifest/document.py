@@ -18,8 +18,8 @@ Tree = Any
 Path = tuple[str | int, ...]
 MAX_LENGTH = 4_000_000
 MAX_DEPTH = 40
-_WHOLE = r"-?(?:0|[1-9][0-9]{0,17})"
-_FRACTION = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,17}"
+_WHOLE = r"-?(?:0|[1-9][0-9]{0,99})"
+_FRACTION = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,17}(?:e[+-][0-9]{1,3})?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

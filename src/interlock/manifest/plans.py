@@ -8,8 +8,8 @@ from interlock.manifest.pointers import replaced, steps_of, written
 from interlock.manifest.stopping import read_stop, stop_tree
 from interlock.manifest.typed import MAX_LONGEST, TYPES, is_type
 from interlock.model.errors import InputError
-from interlock.model.manifest import Branch, Hole, Mode, Step, StopConditions
-from interlock.model.records import dataclass
+from interlock.model.manifest import Branch, Hole, Manifest, Mode, Step, StopConditions
+from interlock.model.records import changed, dataclass
 
 PLAN = "plan/1"
 MAX_STEPS = 2000
@@ -79,6 +79,22 @@ def load_plan(text: str, filename: str) -> Plan:
         toolkits=document.texts(("toolkits",), "toolkits: [gmail, shell]") if "toolkits" in given else (),
         regulations=document.texts(("regulations",), "regulations: [gdpr]") if "regulations" in given else (),
         stop=read_stop(document, ("stop",)) if given.get("stop") is not None else None,
+    )
+
+
+def plan_of(manifest: Manifest) -> Plan:
+    """Return the plan that a manifest was made of."""
+    return Plan(
+        task=manifest.task,
+        branches=tuple(
+            Branch(name=branch.name, steps=tuple([changed(step, digest="") for step in branch.steps]))
+            for branch in manifest.branches
+        ),
+        mode=manifest.mode,
+        planner=manifest.planner,
+        toolkits=tuple(name for name, _ in manifest.toolkits),
+        regulations=manifest.regulations,
+        stop=manifest.stop,
     )
 
 

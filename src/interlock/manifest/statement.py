@@ -27,7 +27,12 @@ def digests_of(manifest: Manifest) -> dict[str, str]:
     return {
         "prompt": digest(tree["task"]),
         "toolkits": digest({"toolkits": tree["toolkits"], "runtime": tree["runtime"]}),
-        "regulations": digest(tree["regulations"]),
+        "regulations": digest(
+            {
+                "names": tree["regulations"],
+                "guards": [one["spec"] for one in tree["guards"] if one["name"] == "regulation"],
+            }
+        ),
         "stop": digest(tree["stop"]),
         "trajectory": digest({"mode": tree["mode"], "branches": tree["branches"]}),
         "guards": digest(
@@ -69,6 +74,12 @@ def read_statement(text: str) -> Manifest:
 def read_envelope(text: str) -> Manifest:
     """Read the manifest in an envelope; signatures are not looked at. Raises: InputError."""
     return read_statement(payload_of(text))
+
+
+def without_signatures(text: str) -> bool:
+    """Return whether an envelope that was read is signed by nobody."""
+    given = parse(text)
+    return isinstance(given, dict) and given.get("signatures") == []
 
 
 def payload_of(text: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from interlock import boundary
 from interlock.model import events as ev
 from interlock.model.places import HOME, path_text
-from interlock.model.records import dataclass
+from interlock.model.records import changed, dataclass
 from interlock.policy import Policy
 from interlock.runtime import folders as runs
 from interlock.runtime import network
@@ -30,7 +31,8 @@ class RunRequest:
     Takes: `workspace`, absolute host folder; `working_directory`, inside it; `task`, the principal's words or
     "" for the command line; `oracle_name` as the ledger records it; `staging`, None to choose by what the
     file system can do; `added_folders`, absolute, staged beside those of the policy; `stood`, called with the run's id
-    just before the command starts: what it raises ends the run before anything ran.
+    just before the command starts: what it raises ends the run before anything ran; `plan`, the signed envelope of the
+    plan that it follows, `""` for none.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +48,7 @@ class RunRequest:
     on_conflict: ev.OnConflict = ev.OnConflict.ASK
     added_folders: tuple[str, ...] = ()
     stood: Callable[[str], None] | None = None
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,11 @@ def run(request: RunRequest, note: Callable[[str], None]) -> RunOutcome:
     its staged files are kept and nothing was released.
     """
     run_id = runs.new_run_id()
+    if request.plan:
+        from interlock.runtime.planned_policy import check_task, with_plan
+
+        check_task(request.plan, request.task or _words(request.argv))
+        request = changed(request, policy=with_plan(request.policy, request.plan))
     policy = request.policy
     lowers = lowers_of(policy, request.environment, request.workspace, request.added_folders, note)
     if runs.merging():
@@ -166,7 +174,7 @@ def _manifest(request: RunRequest) -> Mapping[str, object]:
         "policy_name": request.policy.name,
         "policy_digest": request.policy.digest,
         "argv": [path_text(os.fsencode(word)) for word in request.argv],
-        "plan": None,
+        "plan": {"digest": sha256(request.plan.encode()).hexdigest()} if request.plan else None,
     }
 
 
@@ -185,6 +193,7 @@ def _boundary_stood(
         degraded=sandbox.degraded,
         file_events=sandbox.events,
         on_conflict=request.on_conflict,
+        manifest=request.plan,
     )
 
 
