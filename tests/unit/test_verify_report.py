@@ -27,6 +27,7 @@ def test_a_complete_ledger_passes_what_can_be_checked(tmp_path: Path) -> None:
         "policy consistency": ("pass", ""),
         "topology": ("pass", ""),
         "replay": ("not checked", "not-asked"),
+        "manifest": ("not checked", "no-plan"),
         "verdict": ("complete", "ok"),
     }
 

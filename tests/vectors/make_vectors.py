@@ -12,6 +12,7 @@ from tests.vectors.cases_lens import lensed
 from tests.vectors.cases_meaning import archives, shapes
 from tests.vectors.cases_models import modelled
 from tests.vectors.cases_panel import of_panels
+from tests.vectors.cases_plan import planned
 from tests.vectors.cases_record import intact, payloads, record
 from tests.vectors.cases_redacted import redacted
 from tests.vectors.cases_replay import replayed
@@ -42,6 +43,7 @@ def vectors() -> list[Vector]:
         *of_panels(),
         *corrected(),
         *lensed(),
+        *planned(),
     ]
     names = [vector.name for vector in made]
     assert len(names) == len(set(names)), "vector names repeat"

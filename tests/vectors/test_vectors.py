@@ -32,6 +32,7 @@ def test_vector(name: str, tmp_path: Any) -> None:
         expected_key=options.get("key", ""),
         witness=witness,
         replay="replay" in options,
+        plan_key=options.get("plan_key", ""),
     )
     assert (report.verdict, report.reason, report.node) == (
         expected["verdict"],

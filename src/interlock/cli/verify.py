@@ -10,7 +10,7 @@ from interlock.cli.output import Ink, parser, print_json, safe
 from interlock.model.errors import InputError
 
 if TYPE_CHECKING:
-    from interlock.verify.report import Report, WitnessedHead
+    from interlock.verify.report import CheckResult, Report, WitnessedHead
 
 
 def main(words: list[str]) -> int:
@@ -29,6 +29,7 @@ def main(words: list[str]) -> int:
     )
     form.add_argument("--nonce", default="", help="the nonce that the run must carry")
     form.add_argument("--key", default="", metavar="HEX", help="the key that must have signed it")
+    form.add_argument("--plan-key", default="", metavar="KEY", help="the key that must have signed its plan")
     form.add_argument("--witness", metavar="FILE", help="signed heads kept apart: an older heads.note")
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
@@ -40,6 +41,7 @@ def main(words: list[str]) -> int:
         expected_key=arguments.key,
         witness=_witness(arguments.witness),
         replay=arguments.replay,
+        plan_key=arguments.plan_key,
     )
     if arguments.json:
         from interlock.monitor.codec import plain
@@ -69,6 +71,12 @@ def _path(given: str) -> str:
     return os.path.join(folders.find(given), "ledger")
 
 
+def _said(report: Report, check: CheckResult) -> str:
+    if check.name == "manifest" and report.signers:
+        return f"signed by {', '.join(report.signers)}; {report.kernel}"
+    return check.reason
+
+
 def _print(report: Report) -> None:
     ink = Ink(sys.stdout)
     colour = {"complete": ink.good, "unfinished": ink.warn}.get(report.verdict, ink.bad)
@@ -76,5 +84,5 @@ def _print(report: Report) -> None:
     print(f"{colour(report.verdict)}{where}: {safe(report.detail or report.reason)}")
     for check in report.checks:
         mark = {"pass": ink.good("pass"), "fail": ink.bad("FAIL")}.get(check.status, ink.faint(check.status))
-        print(f"  {check.name:<22} {mark}  {safe(check.reason)}")
+        print(f"  {check.name:<22} {mark}  {safe(_said(report, check))}")
     print(ink.faint(f"  run {report.run_id}, {report.nodes} nodes, key {report.public_key[:16]}"))

@@ -71,7 +71,8 @@ class Report:
     stable code (`ok`, `no-seal`, or one of docs/formats/evidence-v1.md §8); `detail`, one line for people;
     `nodes`, how many nodes signed heads vouch for; `removed`, how many of their payloads were taken out;
     `tail_bytes`, what lies past the last signed head and is no evidence; `level`, who vouches for the
-    machine; `outcome`, as sealed.
+    machine; `outcome`, as sealed; `signers`, names of the keys that signed the plan that the run followed; `kernel`,
+    what the kernel enforced of it, in words.
     Holds: `verdict` is COMPLETE only if every step is `pass` or `not checked` and there is a seal.
     """
 
@@ -87,6 +88,8 @@ class Report:
     outcome: str
     removed: int
     tail_bytes: int
+    signers: tuple[str, ...] = ()
+    kernel: str = ""
 
 
 STEPS = (
@@ -96,6 +99,7 @@ STEPS = (
     (4, "policy consistency"),
     (5, "topology"),
     (6, "replay"),
+    (7, "manifest"),
 )
 
 _REASONS_OF_STEP = {
@@ -108,6 +112,7 @@ _REASONS_OF_STEP = {
     5: "parent-order branch-order branch-missing branch-unlisted structure-root",
     6: "replay-mismatch derivation-value derivation-rule derivation-node derivation-span derivation-premise"
     " derivation-missing",
+    7: "manifest-signature manifest-mismatch manifest-task manifest-key kernel-receipt",
 }
 _STEP_OF = {reason: step for step, reasons in _REASONS_OF_STEP.items() for reason in reasons.split()}
 

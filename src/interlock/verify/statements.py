@@ -33,7 +33,10 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What the opening binds, with the hashes by which nodes and seal name it."""
+    """What the opening binds, with the hashes by which nodes and seal name it.
+
+    Takes: `plan`, the digest of the envelope of the plan that the run follows, `""` for none.
+    """
 
     run_id: str
     key: bytes
@@ -41,6 +44,7 @@ class Opening:
     level: str
     apm_hash: str
     open_hash: str
+    plan: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +214,7 @@ def read_opening(bundle: Bundle) -> Opening:
     found = sha256(b"interlock/evidence/v1/apm\0" + manifest.body).hexdigest()
     if found != apm_hash or manifest.predicate["run"] != run_id:
         raise Flaw("apm-mismatch", "the manifest is not the one that the opening names")
+    planned = content.get("plan")
     return Opening(
         run_id=run_id,
         key=key,
@@ -217,6 +222,7 @@ def read_opening(bundle: Bundle) -> Opening:
         level=_text(opened.predicate, "level", re.compile("software"), file),
         apm_hash=apm_hash,
         open_hash=sha256(b"interlock/evidence/v1/open\0" + opened.body).hexdigest(),
+        plan=_text(planned, "digest", _HEX32, manifest.name) if isinstance(planned, dict) else "",
     )
 
 

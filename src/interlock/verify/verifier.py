@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from interlock.model.errors import InterlockError
 from interlock.verify.inferences import Inferences
+from interlock.verify.plans import Plans
 from interlock.verify.reader import iterate
 from interlock.verify.report import (
     STEPS,
@@ -36,9 +37,12 @@ _HEAD_SIZE_BYTES = 72
 class _Run:
     """One verification under way; what it learned stands in its fields, whatever stops it."""
 
-    def __init__(self, expected_nonce: str, expected_key: str, witness: Sequence[WitnessedHead]) -> None:
+    def __init__(
+        self, expected_nonce: str, expected_key: str, witness: Sequence[WitnessedHead], plan_key: str
+    ) -> None:
         self.expected_nonce = expected_nonce
         self.expected_key = expected_key
+        self.plan_key = plan_key
         self.witness = witness
         self.opening: Opening | None = None
         self.seal: Seal | None = None
@@ -47,6 +51,7 @@ class _Run:
         self.removed = 0
         self.tail_bytes = 0
         self.inferences = Inferences()
+        self.plans = Plans()
         self.not_here = {3: "no-inference-evidence", 6: "not-asked"}
 
     def evidence(self, bundle: Bundle) -> tuple[Opening, WitnessedHead | None]:
@@ -86,6 +91,7 @@ class _Run:
             if not head_holds(walk.chain):
                 raise self._unsigned(walk, note)
             self.inferences.add(first, headers, bodies)
+            self.plans.add(first, headers, bodies)
             topology.add(headers)
             self.nodes, self.removed = walk.count, walk.removed
             heads += 1
@@ -161,6 +167,14 @@ class _Run:
         if owed is not None:
             raise owed
 
+    def manifest(self, opening: Opening) -> None:
+        """Step 7: the plan in the ledger is the one that was signed before anything ran."""
+        why = self.plans.check(opening.plan, self.plan_key)
+        if why:
+            self.not_here[7] = why
+        else:
+            self.passed.add(7)
+
     def report(self, verdict: BundleVerdict, reason: str, detail: str, node: int | None, step: int) -> Report:
         """Return the report; `step` is the one that failed, 0 if none did."""
         checks = []
@@ -188,6 +202,8 @@ class _Run:
             outcome=self.seal.outcome if self.seal else "",
             removed=self.removed,
             tail_bytes=self.tail_bytes,
+            signers=self.plans.signers,
+            kernel=self.plans.kernel,
         )
 
 
@@ -217,16 +233,18 @@ def verify_path(
     expected_key: str = "",
     witness: Sequence[WitnessedHead] = (),
     replay: bool = False,
+    plan_key: str = "",
 ) -> Report:
     """Verify a ledger folder or a packed ledger, offline.
 
     Takes: `expected_nonce` and `expected_key` (hex), compared if given; `witness`, heads kept elsewhere
-    (`read_witness`); `replay`, whether to recompute every verdict (step 6), once all else holds.
+    (`read_witness`); `replay`, whether to recompute every verdict (step 6), once all else holds; `plan_key`, the key
+    that must have signed the plan that the run followed.
     Returns: the report; nothing that a bundle holds makes this raise.
     Raises: InputError, if there is nothing to read at the path.
     Source: KNOX §4.4.
     """
-    run = _Run(expected_nonce, expected_key, witness)
+    run = _Run(expected_nonce, expected_key, witness, plan_key)
     try:
         return _verify(run, path, replay)
     except Flaw as flaw:
@@ -285,6 +303,8 @@ def _verify(run: _Run, path: str, replay: bool) -> Report:
         # Step 4, policy consistency, and step 5, topology.
         run.shape(topology)
         run.passed.update((4, 5))
+        # Ours, 7: the manifest that the run followed.
+        run.manifest(opening)
     finally:
         if walk is not None:
             walk.close()
