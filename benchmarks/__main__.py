@@ -9,6 +9,7 @@ import platform
 import sys
 
 from benchmarks.commit import commit
+from benchmarks.deriving import deriving
 from benchmarks.files import files
 from benchmarks.gateway import gateway
 from benchmarks.ground import REPOSITORY, default_parent, file_system
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "guarded": guarded,
     "gateway": gateway,
     "mcp": mcp,
+    "plan": deriving,
 }
 
 

@@ -9,7 +9,7 @@ from interlock.evidence.keys import SigningKey
 from interlock.manifest.actions import at_holes, bound, step_digest
 from interlock.manifest.canonical import canonical, canonical_text, parse
 from interlock.manifest.deriving import derive
-from interlock.manifest.needs import lacking, needs_tree, union
+from interlock.manifest.needs import Authorised, needs_tree, union
 from interlock.manifest.plans import Plan, load_plan, plan_tree
 from interlock.manifest.reading import load_manifest, write_manifest
 from interlock.manifest.statement import read_envelope, statement
@@ -175,7 +175,7 @@ def test_auth_is_a_union(parts: list[Needs], data: st.DataObject) -> None:
     whole = union(parts)
     assert union(data.draw(st.permutations(parts))) == whole
     assert union([whole, *parts]).system_calls is not None
-    assert all(not lacking(part, whole) for part in parts)
+    assert not any(Authorised(whole).lacking(part) for part in parts)
     most = {one.limit: one.most for one in whole.limits}
     assert all(one.most <= most[one.limit] for part in parts for one in part.limits)
 

@@ -54,18 +54,22 @@ def parse(text: str) -> object:
 
 
 def _plain(value: object, depth: int) -> object:
-    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+    if isinstance(value, str | bool | int) or value is None:
         return value
     if depth > MAX_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, float):
         return int(value) if abs(value) <= _EXACT and value.is_integer() else value
     if isinstance(value, dict):
-        if not all(isinstance(key, str) for key in value):
-            raise ValueError("a key is no text")
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError("a key is no text")
+        # Most values are texts, and this is what a manifest is made by.
+        return {
+            key: item if item.__class__ is str else _plain(item, depth + 1) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_plain(item, depth + 1) for item in value]
+        return [item if item.__class__ is str else _plain(item, depth + 1) for item in value]
     raise ValueError("no JSON value")
 
 

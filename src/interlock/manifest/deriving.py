@@ -13,7 +13,7 @@ from interlock.manifest.actions import step_digest
 from interlock.manifest.canonical import canonical, parse
 from interlock.manifest.document import Tree, near
 from interlock.manifest.holes import settled
-from interlock.manifest.needs import ascribed, lacking, needs_tree, union
+from interlock.manifest.needs import Authorised, needs_tree, union_of
 from interlock.manifest.operations import OPERATIONS, needs_of
 from interlock.manifest.ordering import check_order
 from interlock.manifest.plans import MAX_STEPS, Plan
@@ -33,6 +33,9 @@ from interlock.model.manifest import (
 from interlock.model.records import changed, dataclass
 from interlock.model.toolkits import Needs, Toolkit, ToolSpec
 
+_NOTHING = Needs()
+_NO_TEXTS: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
@@ -49,13 +52,14 @@ def derive(
     regulations: tuple[str, ...] | None = None,
     stop: StopConditions | None = None,
     runtime: Toolkit | None = None,
+    provisions: Mapping[str, str] = _NO_TEXTS,
     allow_nothing: bool = False,
 ) -> Manifest:
     """Return the manifest of a plan.
 
     Takes: `toolkits`, all that the planner was offered; `regulations` and `stop`, in the place of the plan's own;
     `runtime`, what the program that runs the tools needs itself, None where no system-call guard is wanted;
-    `allow_nothing`, whether a plan may have no step at all.
+    `provisions`, digests of the regulations' texts by name, as far as they are known; `allow_nothing`, whether a plan may have no step at all.
     Raises: InputError, with what to change: an unknown tool, parameters that its schema does not allow, a hole that
     nothing can fill, ids that stand twice, steps that wait for each other, too many of them, or none.
     """
@@ -105,11 +109,11 @@ def derive(
         regulations=tuple(sorted(set(plan.regulations if regulations is None else regulations))),
         stop=stop if stop is not None else plan.stop or StopConditions(),
     )
-    return changed(manifest, guards=guards_of(manifest))
+    return changed(manifest, guards=guards_of(manifest, provisions))
 
 
-def guards_of(manifest: Manifest) -> tuple[StatedGuard, ...]:
-    """Return Γ: the guards of a manifest, each with its ground truth.
+def guards_of(manifest: Manifest, provisions: Mapping[str, str] = _NO_TEXTS) -> tuple[StatedGuard, ...]:
+    """Return Γ: the guards of a manifest, each with its ground truth. Takes: `provisions`, as `derive` does.
 
     Source: KNOX, appendix A.
     """
@@ -145,7 +149,9 @@ def guards_of(manifest: Manifest) -> tuple[StatedGuard, ...]:
                 name="regulation",
                 scope="disclosure",
                 predicate="the disclosure's five-part tuple is permitted",
-                spec=canonical({"regulations": list(manifest.regulations)}),
+                spec=canonical(
+                    {"regulations": {name: provisions.get(name, "") for name in manifest.regulations}}
+                ),
             )
         )
     found.append(
@@ -162,35 +168,34 @@ def guards_of(manifest: Manifest) -> tuple[StatedGuard, ...]:
 
 
 class _Index:
-    """The tools that may be named, by toolkit and name, and by name where one toolkit alone has it."""
+    """The tools that may be named: by toolkit and name, and by name where one toolkit alone has it."""
 
     def __init__(self, kits: tuple[Toolkit, ...]) -> None:
-        self._found: dict[str, Offered] = {name: Offered(spec=spec) for name, spec in OPERATIONS.items()}
-        self._several: dict[str, list[str]] = {}
-        owners: dict[str, list[str]] = {}
+        self._owners: dict[str, list[tuple[ToolSpec, Toolkit]]] = {}
         for kit in kits:
             for spec in kit.tools:
-                self._found[f"{kit.name}/{spec.name}"] = Offered(spec=spec, toolkit=kit)
-                owners.setdefault(spec.name, []).append(kit.name)
-        for kit in kits:
-            for spec in kit.tools:
-                if len(owners[spec.name]) > 1:
-                    self._several[spec.name] = owners[spec.name]
-                elif spec.name not in self._found:
-                    self._found[spec.name] = Offered(spec=spec, toolkit=kit)
+                self._owners.setdefault(spec.name, []).append((spec, kit))
 
     def find(self, step: Step) -> Offered:
-        offered = self._found.get(step.tool)
-        if offered is not None:
-            return offered
-        if several := self._several.get(step.tool):
+        if step.tool in OPERATIONS:
+            return Offered(spec=OPERATIONS[step.tool])
+        several = self._owners.get(step.tool, [])
+        if len(several) > 1:
+            kits = [kit.name for _, kit in several]
             raise InputError(
-                f"step `{step.id}`: the tool `{step.tool}` is in several toolkits: {', '.join(several)}",
-                hint=f"name its toolkit: `{several[0]}/{step.tool}`",
+                f"step `{step.id}`: the tool `{step.tool}` is in several toolkits: {', '.join(kits)}",
+                hint=f"name its toolkit: `{kits[0]}/{step.tool}`",
             )
+        if several:
+            return Offered(spec=several[0][0], toolkit=several[0][1])
+        whose, _, name = step.tool.partition("/")
+        for spec, kit in self._owners.get(name, ()):
+            if kit.name == whose:
+                return Offered(spec=spec, toolkit=kit)
+        known = [f"{kit.name}/{name}" for name, each in self._owners.items() for _, kit in each]
         raise InputError(
             f"step `{step.id}`: no toolkit that was offered has the tool `{step.tool}`",
-            hint=near(step.tool, [name for name in self._found if name not in OPERATIONS] or OPERATIONS)
+            hint=near(step.tool, [*self._owners, *known] or OPERATIONS)
             + "; toolkits are named by --toolkits",
         )
 
@@ -234,18 +239,22 @@ def _whose(offered: Offered) -> str:
 
 
 def _authorised(found: Mapping[str, Offered], branches: tuple[Branch, ...], runtime: Toolkit | None) -> Needs:
-    parts = []
-    for name in sorted(found):
-        kit, spec = found[name].toolkit, found[name].spec
+    owned: dict[str, Needs] = {}
+    for offered in found.values():
+        kit, spec = offered.toolkit, offered.spec
         if kit is not None:
-            parts += [ascribed(kit.needs, kit.name), ascribed(spec.needs, f"{kit.name}/{spec.name}")]
+            owned[kit.name] = kit.needs
+            owned[f"{kit.name}/{spec.name}"] = spec.needs
+    parts = list(owned.items())
     for branch in branches:
         parts += [
-            needs_of(step.tool, step.parameters, step.id) for step in branch.steps if step.tool in OPERATIONS
+            ("", needs_of(step.tool, step.parameters, step.id))
+            for step in branch.steps
+            if step.tool in OPERATIONS
         ]
     if runtime is not None:
-        parts.append(ascribed(runtime.needs, f"runtime {runtime.name}"))
-    return union(parts)
+        parts.append((f"runtime {runtime.name}", runtime.needs))
+    return union_of(parts)
 
 
 def _lacking(
@@ -254,11 +263,22 @@ def _lacking(
     planned = {
         (offered.toolkit.name, offered.spec.name) for offered in found.values() if offered.toolkit is not None
     }
+    known = Authorised(authorised)
     listed = []
     for kit in kits:
+        shared = known.lacking(kit.needs)
         for spec in kit.tools:
             if (kit.name, spec.name) not in planned:
-                missing = lacking(union((kit.needs, spec.needs)), authorised)
+                bare = spec.needs is _NOTHING or spec.needs == _NOTHING
+                missing = shared if bare else known.lacking(_both(kit.needs, spec.needs))
                 if missing:
                     listed.append((f"{kit.name}/{spec.name}", missing))
     return tuple(listed)
+
+
+def _both(left: Needs, right: Needs) -> Needs:
+    return Needs(
+        system_calls=(*left.system_calls, *right.system_calls),
+        paths=(*left.paths, *right.paths),
+        hosts=(*left.hosts, *right.hosts),
+    )

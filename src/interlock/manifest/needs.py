@@ -4,10 +4,10 @@ Source: KNOX §4.1, Auth as the union over the tools of a trajectory and the run
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 
 from interlock.manifest.document import Document, Path, Tree, near
-from interlock.model.records import changed
 from interlock.model.system_calls import NUMBERS
 from interlock.model.toolkits import (
     Access,
@@ -27,6 +27,7 @@ _HOST = '{host: api.example.com, port: 443, reason: "the service itself"}'
 _LIMIT = '{processes: {most: 16, reason: "one command and its children"}}'
 _CALL = '{socket: "opens connections"}'
 _MOST_ENTRIES = 5000
+MOST_LACKING = 6
 _REASON_CHARACTERS = 300
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _MOST = 2**53
@@ -66,39 +67,33 @@ def needs_tree(needs: Needs) -> dict[str, Tree]:
     return tree
 
 
-def ascribed(needs: Needs, whose: str) -> Needs:
-    """Return needs whose reasons say whose they are."""
-
-    def said(reason: str) -> str:
-        return f"{whose}: {reason}"
-
-    return Needs(
-        system_calls=tuple([changed(one, reason=said(one.reason)) for one in needs.system_calls]),
-        paths=tuple([changed(one, reason=said(one.reason)) for one in needs.paths]),
-        hosts=tuple([changed(one, reason=said(one.reason)) for one in needs.hosts]),
-        limits=tuple([changed(one, reason=said(one.reason)) for one in needs.limits]),
-    )
-
-
 def union(parts: Iterable[Needs]) -> Needs:
-    """Return what any of the parts needs, with all reasons; of two limits the larger one.
+    """Return what any of the parts needs, with all reasons; of two limits the larger one."""
+    return union_of([("", needs) for needs in parts])
 
-    Holds: the order of the parts makes no difference.
+
+def union_of(owned: Iterable[tuple[str, Needs]]) -> Needs:
+    """Return what any of the parts needs; of two limits the larger one. Takes: each with whose it is.
+
+    Holds: each reason says whose it is; the order of the parts makes no difference.
     """
-    calls: dict[str, set[str]] = {}
-    paths: dict[tuple[str, str], set[str]] = {}
-    hosts: dict[tuple[str, int], set[str]] = {}
-    limits: dict[str, tuple[int, set[str]]] = {}
-    for needs in parts:
+    calls: defaultdict[str, list[str]] = defaultdict(list)
+    paths: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    hosts: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
+    limits: defaultdict[str, list[str]] = defaultdict(list)
+    most: dict[str, int] = {}
+    for owner, needs in owned:
+        whose = f"{owner}: " if owner else ""
         for call in needs.system_calls:
-            calls.setdefault(call.name, set()).add(call.reason)
+            calls[call.name].append(whose + call.reason)
         for place in needs.paths:
-            paths.setdefault((place.path, place.access.value), set()).add(place.reason)
+            paths[place.path, place.access.value].append(whose + place.reason)
         for host in needs.hosts:
-            hosts.setdefault((host.host, host.port), set()).add(host.reason)
+            hosts[host.host, host.port].append(whose + host.reason)
         for limit in needs.limits:
-            most, reasons = limits.get(limit.limit.value, (0, set()))
-            limits[limit.limit.value] = (max(most, limit.most), reasons | {limit.reason})
+            name = limit.limit.value
+            limits[name].append(whose + limit.reason)
+            most[name] = max(most.get(name, 0), limit.most)
     return Needs(
         system_calls=tuple(
             [SystemCallNeed(name=name, reason=_joined(calls[name])) for name in sorted(calls)]
@@ -117,23 +112,43 @@ def union(parts: Iterable[Needs]) -> Needs:
         ),
         limits=tuple(
             [
-                LimitNeed(limit=Limit(name), most=limits[name][0], reason=_joined(limits[name][1]))
+                LimitNeed(limit=Limit(name), most=most[name], reason=_joined(limits[name]))
                 for name in sorted(limits)
             ]
         ),
     )
 
 
-def lacking(needs: Needs, authorised: Needs) -> tuple[str, ...]:
-    """Return in words what is needed beyond what is authorised; entries are compared as they are written."""
-    calls = {one.name for one in authorised.system_calls}
-    paths = {(one.path, one.access) for one in authorised.paths}
-    hosts = {(one.host, one.port) for one in authorised.hosts}
-    return (
-        *(f"system call {one.name}" for one in needs.system_calls if one.name not in calls),
-        *(f"{one.access.value} {one.path}" for one in needs.paths if (one.path, one.access) not in paths),
-        *(f"host {host_text(one)}" for one in needs.hosts if (one.host, one.port) not in hosts),
-    )
+class Authorised:
+    """What is authorised, to be asked what something lacks."""
+
+    def __init__(self, needs: Needs) -> None:
+        self._calls = {one.name for one in needs.system_calls}
+        self._paths = {(one.path, one.access) for one in needs.paths}
+        self._hosts = {(one.host, one.port) for one in needs.hosts}
+
+    def lacking(self, needs: Needs) -> tuple[str, ...]:
+        """Return in words what is needed beyond it: the first of them, and how many more."""
+        calls = [one.name for one in needs.system_calls if one.name not in self._calls]
+        found = [f"system call {name}" for name in calls[:MOST_LACKING]]
+        found += [f"{one.access.value} {one.path}" for one in needs.paths if not self._reaches(one)]
+        found += [
+            f"host {host_text(one)}"
+            for one in needs.hosts
+            if (one.host, one.port) not in self._hosts and (one.host, 0) not in self._hosts
+        ]
+        more = len(found) - MOST_LACKING + max(0, len(calls) - MOST_LACKING)
+        return (*found[:MOST_LACKING], f"… {more} more") if more > 0 else tuple(found)
+
+    def _reaches(self, need: PathNeed) -> bool:
+        # What may be changed or started may be read.
+        allowed = tuple(Access) if need.access is Access.READ else (need.access,)
+        path = need.path
+        while path:
+            if any((path, access) in self._paths for access in allowed):
+                return True
+            path = path.rpartition("/")[0]
+        return False
 
 
 def host_text(need: HostNeed) -> str:
@@ -141,9 +156,10 @@ def host_text(need: HostNeed) -> str:
     return f"{need.host}:{need.port}" if need.port else need.host
 
 
-def _joined(reasons: set[str]) -> str:
+def _joined(reasons: list[str]) -> str:
     """Return reasons as one, within the length that a reason may have."""
-    text = "; ".join(sorted({" ".join(reason.split()) for reason in reasons}))
+    text = "; ".join(sorted(set(reasons))) if len(reasons) > 1 else reasons[0]
+    text = " ".join(text.split())
     return text if len(text) <= _REASON_CHARACTERS else text[: _REASON_CHARACTERS - 1] + "…"
 
 
