@@ -100,6 +100,9 @@ class Core:
         assert exchange in self.state.flying
         self.unreadable.append(reason)
 
+    def turned_away(self, host: str, port: int, reason: str) -> None:
+        self.unreadable.append(reason)
+
     # the oracle
 
     def answer(self, effect_id: str, decision: Decision) -> None:

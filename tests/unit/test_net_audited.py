@@ -296,6 +296,61 @@ def test_a_second_ask_that_is_refused_ends_with_a_text(tmp_path: Path) -> None:
     assert isinstance(gate.rule(gate.requests[1], "e2"), Refused)
 
 
+SILENT = NetPlan(folder="", limits=NetLimits(quiet_seconds=0.05, idle_seconds=0.4))
+
+
+def hanging(*parts: list[bytes]) -> tuple[Callable[[Wire], None], list[bytes]]:
+    """Return a provider that answers with some parts each, and after the last says nothing more; and what it was sent."""
+    bodies: list[bytes] = []
+
+    def script(wire: Wire) -> None:
+        for some in parts:
+            _line, fields = wire.head()
+            bodies.append(wire.body(fields))
+            for part in some:
+                wire.send(part)
+        while wire.more():
+            pass
+
+    return script, bodies
+
+
+def test_a_provider_that_falls_silent_within_a_call_is_given_up(tmp_path: Path) -> None:
+    at = next(number for number, part in enumerate(CALLS) if b"tool_use" in part)
+    script, _bodies = hanging([*streamed(CALLS)][: at + 3])
+    gate = AuditGate()
+    with a_world(tmp_path, gate, SILENT) as world:
+        world.serve(script)
+        wire = world.connect()
+        wire.send(post())
+        with pytest.raises((ConnectionError, EOFError)):
+            wire.until(b"never")
+        world.eventually(lambda: bool(gate.responses))
+        assert b": waiting" in wire.buffer
+        assert b"tool_use" not in wire.buffer
+    assert gate.judged == []
+    response = gate.responses[0][1]
+    assert (response.outcome, "said nothing" in response.detail) == (Outcome.UNKNOWN, True)
+
+
+@pytest.mark.parametrize("begun", [0, 1, 4], ids=["no head", "a head", "some text"])
+def test_a_provider_that_falls_silent_when_it_is_asked_again_is_given_up(tmp_path: Path, begun: int) -> None:
+    script, bodies = hanging([*streamed(CALLS)], [*streamed(MENDED)][:begun])
+    gate = AuditGate("c1")
+    with a_world(tmp_path, gate, SILENT) as world:
+        world.serve(script)
+        wire = world.connect()
+        wire.send(post())
+        if begun == 4:
+            with pytest.raises((ConnectionError, EOFError)):
+                wire.until(b"never")
+        else:
+            assert b"the host is not allowed" in wire.until(b"message_stop")
+        world.eventually(lambda: len(gate.responses) == 2)
+    assert len(bodies) == 2
+    assert [one[1].outcome for one in gate.responses] == [Outcome.DONE, Outcome.UNKNOWN]
+
+
 ENCODED: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
 
 

@@ -55,6 +55,7 @@ class Reads:
         self.seen: list[bytes | None] = []
         self.resumes = False
         self.session = ""
+        self.status = 0
 
     def began(self, session: str, status: int) -> None:
         self.session = session
@@ -68,8 +69,8 @@ class Reads:
     def goes_on(self) -> None:
         self.resumes = True
 
-    def instead(self) -> bytes:
-        return b"{}"
+    def instead(self) -> tuple[int, bytes]:
+        return self.status, b"{}"
 
 
 class Exchange:
@@ -142,6 +143,12 @@ def test_what_stands_after_the_last_event_is_read_too() -> None:
         assert (agent.body, reads.seen) == (b"data: one\n\n", [b"one", b"bad"])
     agent, _, _ = events(b"data: one\n\n", b": a comment")
     assert agent.body == b"data: one\n\n: a comment"
+
+
+def test_a_line_that_is_none_of_an_event_s_is_read_too() -> None:
+    for odd in (b'{"a": "bad"}\n\n', b'data: one\n{"a": "bad"}\n\n', b'data:one\rnote {"bad"}\r\r'):
+        agent, _, _ = events(b"data: one\n\n", odd)
+        assert agent.body == b"data: one\n\n"
 
 
 def test_an_event_too_long_passes_to_nobody() -> None:

@@ -13,6 +13,8 @@ _ID = r"[\w@-][\w.:@-]*"
 _OPENAI = (
     r"POST /v1/(?:chat/completions|completions|embeddings|responses|responses/(?:compact|input_tokens))"
     rf"|GET /v1/models(?:/{_ID})?|WS /v1/(?:responses|realtime)"
+    # an answer that was asked for before: nothing is said by it but its id
+    rf"|GET /v1/responses/{_ID}|POST /v1/responses/{_ID}/cancel"
 )
 _ANTHROPIC = (
     rf"POST /v1/(?:messages|messages/count_tokens|complete)|GET /v1/models(?:/{_ID})?|(?:GET|HEAD) /api/hello"
@@ -58,6 +60,7 @@ _CONFIGURED = re.compile(
             _GEMINI,
             _OLLAMA,
             rf"POST {_ANY_PREFIX}/(?:chat/completions|completions|responses|embeddings)",
+            rf"GET {_ANY_PREFIX}/responses/{_ID}",
         )
     )
 )

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from interlock import policy as rules
-from interlock.boundary.lens.reading import wire_of
+from interlock.boundary.lens.reading import is_fetched, wire_of
 from interlock.boundary.lens.requests import BroughtResult, ModelRequest, read_request
 from interlock.boundary.net.gate import Body, Passage, Passed, Refused, Verdicts
 from interlock.model import events as ev
@@ -24,6 +24,7 @@ from interlock.model.tools import ToolCall, ToolResult
 from interlock.model.verdicts import Decision, SemanticException
 from interlock.policy.lens import Audit
 from interlock.policy.lens_rules import may_forbid_calls
+from interlock.runtime.answers_beside import Beside
 from interlock.runtime.audited import (
     NO_FACTS,
     announced_of,
@@ -76,6 +77,10 @@ class Feeds(Protocol):
         """Record a call that cannot be read."""
         ...
 
+    def turned_away(self, host: str, port: int, reason: str) -> None:
+        """Record what was not passed on."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
@@ -126,19 +131,22 @@ class Auditing:
         self._open: dict[tuple[str, str], list[_Open]] = {}
         self._count = 0
         self._unread: set[str] = set()
+        self._beside: dict[str, Beside] = {}
 
     # the request
 
     def requested(self, effect_id: str, request: NetRequest, body: Body | None) -> None:
         """Take a request that is about to be put to the core: what it brings of results came in before it leaves."""
         policy = self._policy()
-        if policy is None or not policy.network.is_model_call(request):
+        if policy is None or not policy.network.is_model_host(request.host, request.port):
             return
         wire = wire_of(request.path)
-        if request.scheme in ("ws", "wss") or request.path.endswith(_UNREAD):
+        asks = policy.network.is_model_call(request)
+        if asks and (request.scheme in ("ws", "wss") or request.path.endswith(_UNREAD)):
             self._unread.add(effect_id)
             return
-        if not wire or request.method != "POST":
+        if not asks or not wire or (request.method != "POST" and not is_fetched(request.path)):
+            self._beside[effect_id] = Beside(request, self._feeds.turned_away)
             return
         said = read_request(wire, body_of(request, body), request.path)
         self._exchanges[effect_id] = _Exchange(wire, said, request.body_digest)
@@ -148,7 +156,13 @@ class Auditing:
     def forget(self, effect_id: str) -> None:
         """Drop a request that never leaves."""
         self._exchanges.pop(effect_id, None)
+        self._beside.pop(effect_id, None)
         self._unread.discard(effect_id)
+
+    def reads(self, effect_id: str) -> Beside | None:
+        """Return who looks for calls in an answer that no wire describes, None where none are looked for."""
+        beside, policy = self._beside.get(effect_id), self._policy()
+        return beside if beside is not None and policy is not None and self._holds(policy) else None
 
     def audits(self, effect_id: str) -> bool:
         """Say whether the answer of an exchange is held at its first call; pin the tools that its request offers.
@@ -159,13 +173,17 @@ class Auditing:
         policy = self._policy()
         if policy is None or (exchange is None and effect_id not in self._unread):
             return False
-        audit = self._audit(policy)
-        if audit is Audit.NONE:
+        if self._audit(policy) is Audit.NONE:
             return False
         if exchange is not None:
             self._list(effect_id, exchange)
-        if audit is Audit.ALL:
-            return True
+        return self._holds(policy)
+
+    def _holds(self, policy: Policy) -> bool:
+        """Say whether calls are held until they are decided."""
+        audit = self._audit(policy)
+        if audit in (Audit.NONE, Audit.ALL):
+            return audit is Audit.ALL
         return bool(policy.tools.tools) or policy.lens.defers or may_forbid_calls(policy)
 
     def _list(self, effect_id: str, exchange: _Exchange) -> None:
@@ -344,6 +362,7 @@ class Auditing:
     def ended(self, effect_id: str, request: NetRequest, response: NetResponse, body: bytes | None) -> None:
         """Record an exchange that is about to end. Takes: `body`, of the answer, decompressed, where it is whole."""
         self._unread.discard(effect_id)
+        self._beside.pop(effect_id, None)
         exchange = self._exchanges.pop(effect_id, None)
         if exchange is None or effect_id not in self._feeds.state.flying:
             return

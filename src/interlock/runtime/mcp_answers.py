@@ -74,9 +74,9 @@ class Answer:
             self._record(f"it could not be looked at ({type(error).__name__})")
             return None
 
-    def instead(self) -> bytes:
+    def instead(self) -> tuple[int, bytes]:
         """Return what the agent gets in place of an answer of which nothing passes: it would wait for ever."""
-        return failure(self.number, INTERNAL, "the server's answer was not passed")
+        return 0, failure(self.number, INTERNAL, "the server's answer was not passed")
 
     def left(self, result: ToolResult) -> None:
         """End what waits for a message that does not come any more."""

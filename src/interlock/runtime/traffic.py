@@ -154,8 +154,9 @@ class Traffic:
         return self._auditing is not None and self._auditing.audits(effect_id)
 
     def reads(self, effect_id: str) -> Messages | None:
-        """Return who reads the answer of a passed request as messages of MCP, None for nobody."""
-        return None if self._mcp is None else self._mcp.reads(effect_id)
+        """Return who reads the answer of a passed request before it passes, None for nobody."""
+        found = self._mcp.reads(effect_id) if self._mcp is not None else None
+        return self._auditing.reads(effect_id) if found is None and self._auditing is not None else found
 
     def heard(self, effect_id: str, facts: Facts) -> None:
         """Take what an answer that was audited says of itself."""
@@ -322,7 +323,9 @@ class Traffic:
     def _reads(self, effect_id: str, request: NetRequest, body: Body | None) -> SemanticException | None:
         """Take what a request to the model brings. Returns: why it does not leave, None where it may be decided."""
         policy = self._performer.state.policy
-        if policy is None or not self._running() or not policy.network.is_model_call(request):
+        if policy is None or not self._running():
+            return None
+        if not policy.network.is_model_host(request.host, request.port):
             return None
         from interlock.runtime.audited import refused_by_fault
         from interlock.runtime.auditing import Auditing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -35,9 +36,21 @@ _ENDS = (
 )
 
 
+_LATER = re.compile(r"/responses/(?!(?:compact|input_tokens)/?$)[^/]+(?:/cancel)?")
+"""An answer that is kept, under its id: fetched later, or given up while it is made."""
+
+
 def wire_of(path: str) -> str:
     """Return the name of the wire that an inference path speaks, `""` for one that is not read."""
-    return next((wire for end, wire in _ENDS if path.rstrip("/").endswith(end)), "")
+    path = path.rstrip("/")
+    found = next((wire for end, wire in _ENDS if path.endswith(end)), "")
+    return "openai-responses" if not found and is_fetched(path) else found
+
+
+def is_fetched(path: str) -> bool:
+    """Say whether a path is that of an answer which was asked for before."""
+    at = path.rfind("/responses/")
+    return at >= 0 and _LATER.fullmatch(path.rstrip("/"), at) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,7 +124,17 @@ class AskedAgain(NetExchange):
         second.fallen = self
         self._client = second
         self._audit = second
+        self._around.loop.call_later(self._limits.idle_seconds, self._silent)
         return True
+
+    def _silent(self) -> None:
+        """Give up a model that says nothing, where the agent is kept alive and so would wait for ever."""
+        if self._ended or self._fallen or self._answer is not None or not self._before.agent.begun:
+            return
+        far, self._far = self._far, None
+        if far is not None:
+            far.abort()
+            self.came_failure(Outcome.UNKNOWN, f"it said nothing for {self._limits.idle_seconds:g} s")
 
     def _park(self, passage: Parked) -> None:
         self._effect_id = passage.effect_id

@@ -100,6 +100,7 @@ class Audited:
         self._next: Following | None = None
         self._full = False  # the agent's link is
         self._fault = "the far side broke its answer off"
+        self._heard_at = around.loop.time()
         self.passed = False
         """Whether the agent has got any of this answer."""
 
@@ -125,6 +126,7 @@ class Audited:
 
     def data(self, chunk: bytes) -> None:
         """Send on what may pass of a part."""
+        self._heard_at = self._around.loop.time()
         if self._plain or self._decoding is None:
             self.agent.data(chunk)
             return
@@ -262,6 +264,13 @@ class Audited:
             self.agent.data(chunk)
 
     def _alive(self) -> bytes:
+        """Return what keeps the agent alive. Holds: it does not wait for ever for a provider that says no more."""
+        seconds = self._around.plan.limits.idle_seconds
+        comes = self._asked is None and self._next is None and not self.agent.over
+        if comes and self._around.loop.time() - self._heard_at > seconds:
+            self._fault = f"the far side said nothing for {seconds:g} s"
+            self._exchange.unreadable(self._fault)
+            return b""
         return self._audit.keep_alive
 
 

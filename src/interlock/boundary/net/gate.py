@@ -80,7 +80,7 @@ class Body(Protocol):
 
 
 class Messages(Protocol):
-    """Who reads the messages of MCP in the answer to one request, each before the agent gets it."""
+    """Who reads the answer to one request before the agent gets it: each event of a stream, or a text as a whole."""
 
     def began(self, session: str, status: int) -> None:
         """Take the head of the answer. Takes: `session`, the id that its server gives the session, `""` for none."""
@@ -98,8 +98,9 @@ class Messages(Protocol):
         """Take note that what is left of the stream may come on another one."""
         ...
 
-    def instead(self) -> bytes:
-        """Return what the agent gets in place of an answer of which nothing passes."""
+    def instead(self) -> tuple[int, bytes]:
+        """Return what the agent gets in place of an answer of which nothing passes: JSON, with the status 0 for that
+        which it has."""
         ...
 
 
@@ -144,7 +145,7 @@ class Gate(Protocol):
         ...
 
     def reads(self, effect_id: str) -> Messages | None:
-        """Return who reads the answer of a passed request as messages of MCP, None where it passes as it comes."""
+        """Return who reads the answer of a passed request before it passes, None where it passes as it comes."""
         ...
 
     def turned_away(self, host: str, port: int, reason: str) -> None:

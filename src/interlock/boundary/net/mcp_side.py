@@ -1,4 +1,4 @@
-"""The answer to a message of MCP on its way to the agent: each message in it is read before it passes.
+"""An answer that is read before it passes to the agent: each message of MCP, or whatever else may hold a call.
 
 Holds: what passes is passed byte for byte; of a message that does not pass, no byte goes out.
 """
@@ -17,6 +17,9 @@ from interlock.boundary.net.proposing import field
 from interlock.boundary.net.sides import AnswerHead, ClientSide, RawHeaders
 
 _EVENTS = "text/event-stream"
+_ODD = re.compile(
+    rb"(?:^|[\r\n])(?!\xef\xbb\xbf|data[:\r\n]|event[:\r\n]|id[:\r\n]|retry[:\r\n]|:)[^\r\n]*[{\[]"
+)
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -67,7 +70,7 @@ class Parts:
 
 
 class McpSide:
-    """The `ClientSide` of an exchange in which messages of MCP come.
+    """The `ClientSide` of an exchange whose answer is read as messages.
 
     Takes: `exchange`, told of an answer that cannot be read; `client`, the agent; `method`, of its request.
     """
@@ -162,6 +165,11 @@ class McpSide:
     def _event(self, raw: bytes, event: Event | None) -> None:
         if event is not None and event.id:
             self._messages.goes_on()
+        if _ODD.search(raw):
+            # Lines that are none of an event's: careless readers may find something in them.
+            if self._messages.came(raw, name="") is not None:
+                self._agent.data(raw)
+            return
         if event is None or event.data == b"":
             self._agent.data(raw)
             return
@@ -184,7 +192,11 @@ class McpSide:
         is_long = len(body) > MAX_EVENT_BYTES
         passes = self._messages.came(None if is_long else body, name="")
         if passes is None:
-            passes = self._messages.instead()
+            status, passes = self._messages.instead()
+            if status and not self._agent.begun:
+                kind = ((b"content-type", b"application/json"),)
+                self._agent.whole(AnswerHead(status=status, headers=kind, length=len(passes)), passes)
+                return
         if passes != body:
             self._agent.change()
         self._agent.data(passes)
