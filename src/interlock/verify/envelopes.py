@@ -99,7 +99,10 @@ def _check_statement(statement: dict[str, Any]) -> str:
     digests = {
         "prompt": manifest["task"],
         "toolkits": {"toolkits": manifest["toolkits"], "runtime": manifest["runtime"]},
-        "regulations": manifest["regulations"],
+        "regulations": {
+            "names": manifest["regulations"],
+            "guards": [one["spec"] for one in manifest["guards"] if one["name"] == "regulation"],
+        },
         "stop": manifest["stop"],
         "trajectory": {"mode": manifest["mode"], "branches": manifest["branches"]},
         "guards": {key: manifest[key] for key in ("guards", "authorised", "lacking")},
