@@ -46,8 +46,10 @@ def test_a_plan_is_made_shown_and_checked(here: Path, capsys: Said) -> None:
         "reply  mail/send",
         "<a value of the type email from the answer to step find, at /0/from>",
         "| Finds mails.",
-        "calls  connect socket  (mail: opens connections)",
-        "write  {workspace}/notes/ann.md",
+        "starts programs  none but the command itself",
+        "connects  to mail.example.com:443",
+        "changes files  below {workspace}/notes/ann.md",
+        "system calls  of mail: connect socket",
         "64 open files at most",
         "8 turns of the agent's model",
         "10 minutes after its start",
@@ -55,6 +57,8 @@ def test_a_plan_is_made_shown_and_checked(here: Path, capsys: Said) -> None:
         "sh/execute: system call clone",
     ):
         assert told in said.out, told
+    assert main(["plan", "show", "plan.json", "--reasons"]) == 0
+    assert "calls  connect socket  (mail: opens connections)" in capsys.readouterr().out
     assert main(["plan", "show", "plan.json"]) == 0
     assert "(your key)" in capsys.readouterr().out
     assert main(["plan", "check", "plan.json"]) == 0

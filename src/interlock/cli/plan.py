@@ -176,7 +176,7 @@ def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def _one_file(words: list[str], verb: str, summary: str, more: bool = False) -> argparse.ArgumentParser:
+def _one_file(verb: str, summary: str) -> argparse.ArgumentParser:
     form = parser(f"plan {verb}", summary, f"interlock plan {verb} plan.json", _EXITS)
     form.add_argument("file", metavar="FILE", help="a plan that `interlock plan` wrote")
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -184,7 +184,11 @@ def _one_file(words: list[str], verb: str, summary: str, more: bool = False) -> 
 
 
 def _show(words: list[str]) -> int:
-    arguments = _one_file(words, "show", "Say in words what a plan lets an agent do.").parse_args(words)
+    form = _one_file("show", "Say in words what a plan lets an agent do.")
+    form.add_argument(
+        "--reasons", action="store_true", help="each system call, path and limit with its reason"
+    )
+    arguments = form.parse_args(words)
     from interlock.runtime.plans import read_plan
 
     found = read_plan(arguments.file)
@@ -193,12 +197,12 @@ def _show(words: list[str]) -> int:
 
         print_json({"signers": list(found.signers), "manifest": manifest_tree(found.manifest)})
         return 0
-    _print(found.manifest, _signed_by(found))
+    _print(found.manifest, _signed_by(found), reasons=arguments.reasons)
     return 0
 
 
 def _check(words: list[str]) -> int:
-    form = _one_file(words, "check", "Say whether a plan holds, and who signed it.")
+    form = _one_file("check", "Say whether a plan holds, and who signed it.")
     form.add_argument(
         "--plan-key",
         metavar="KEY",
@@ -219,9 +223,7 @@ def _check(words: list[str]) -> int:
 
 
 def _sign(words: list[str]) -> int:
-    form = _one_file(
-        words, "sign", "Show a plan, and sign it as it is; a signature that was there is replaced."
-    )
+    form = _one_file("sign", "Show a plan, and sign it as it is; a signature that was there is replaced.")
     _add_key(form)
     form.add_argument("--out", metavar="FILE", help="where to write it (default: the same file)")
     arguments = form.parse_args(words)
@@ -236,7 +238,7 @@ def _sign(words: list[str]) -> int:
 
 def _edit(words: list[str]) -> int:
     form = _one_file(
-        words, "edit", "Change a plan in your editor (or by a file), derive it anew, show it and sign it."
+        "edit", "Change a plan in your editor (or by a file), derive it anew, show it and sign it."
     )
     _add_key(form)
     form.add_argument(
@@ -277,13 +279,13 @@ def _signed_by(found: PlanFile) -> str:
     return ", ".join(f"signed by {name}" + (" (your key)" if name == own else "") for name in found.signers)
 
 
-def _print(manifest: Manifest, signed: str) -> None:
+def _print(manifest: Manifest, signed: str, *, reasons: bool = False) -> None:
     from interlock.manifest.words import in_words
 
     ink = Ink(sys.stdout)
     planner = "a person" if manifest.planner == "person" else manifest.planner
     print(ink.faint(f"planned by {safe(planner)}" + (f"; {safe(signed)}" if signed else "")))
-    for heading, lines in in_words(manifest):
+    for heading, lines in in_words(manifest, reasons=reasons):
         print(ink.strong(safe(heading)))
         for line in lines:
             print(f"  {safe(line)}")

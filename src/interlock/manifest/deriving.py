@@ -59,7 +59,8 @@ def derive(
 
     Takes: `toolkits`, all that the planner was offered; `regulations` and `stop`, in the place of the plan's own;
     `runtime`, what the program that runs the tools needs itself, None where no system-call guard is wanted;
-    `provisions`, digests of the regulations' texts by name, as far as they are known; `allow_nothing`, whether a plan may have no step at all.
+    `provisions`, digests of the regulations' texts by name, as far as they are known; `allow_nothing`, whether a plan
+    may have no step at all.
     Raises: InputError, with what to change: an unknown tool, parameters that its schema does not allow, a hole that
     nothing can fill, ids that stand twice, steps that wait for each other, too many of them, or none.
     """

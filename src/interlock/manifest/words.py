@@ -15,7 +15,7 @@ from interlock.manifest.plans import LONGEST
 from interlock.manifest.pointers import steps_of
 from interlock.manifest.stopping import amount_text
 from interlock.model.manifest import Branch, Hole, Manifest, Mode, PlannedTool, Step, StopConditions
-from interlock.model.toolkits import Needs
+from interlock.model.toolkits import Access, Needs
 
 WIDTH = 100
 _PIN_CHARACTERS = 16
@@ -27,6 +27,8 @@ _EFFECTS = {
     "destroy": "destroys something",
     "credential": "uses or changes a credential",
 }
+_STARTS = frozenset(("execve", "execveat"))
+_CONNECTS = frozenset(("socket",))
 _COVERED = {"net": "request", "file": "change of a file"}
 _LIMITS = {
     "processes": "processes at most",
@@ -37,8 +39,11 @@ _LIMITS = {
 }
 
 
-def in_words(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
-    """Yield sections: a heading, and lines without line ends that may hold any other character."""
+def in_words(manifest: Manifest, *, reasons: bool = False) -> Iterator[tuple[str, list[str]]]:
+    """Yield sections: a heading, and lines without line ends that may hold any other character.
+
+    Takes: `reasons`, whether each system call, path and limit is told with its reason.
+    """
     yield "the task", list(_quoted(manifest.task))
     yield "the mode", list(_wrapped(_mode(manifest)))
     for branch in manifest.branches:
@@ -51,7 +56,7 @@ def in_words(manifest: Manifest) -> Iterator[tuple[str, list[str]]]:
     yield "tools that may be called, as they were described", list(_tools(manifest))
     if manifest.lacking:
         yield "offered, not planned, and in need of more than is authorised", list(_lacking(manifest))
-    yield "what the kernel lets through", list(_authorised(manifest))
+    yield "what the kernel lets through", list(_authorised(manifest, reasons=reasons))
     yield "it ends, whatever is left, at", list(_stop(manifest.stop))
     yield "regulations", list(_regulations(manifest))
 
@@ -151,34 +156,67 @@ def _lacking(manifest: Manifest) -> Iterator[str]:
         yield from _wrapped(f"{name}: {', '.join(needs)}")
 
 
-def _authorised(manifest: Manifest) -> Iterator[str]:
+def _authorised(manifest: Manifest, *, reasons: bool) -> Iterator[str]:
     needs = manifest.authorised
     if not manifest.authorises:
         yield from _wrapped(
             "no system-call guard: the sandbox's own rules alone hold (name a runtime: --runtime NAME)"
         )
-        yield from (f"{line}  [not enforced]" for line in _hosts_and_paths(needs))
+        yield from (f"{line}  [not enforced by the kernel]" for line in _with_reasons(needs))
         return
     yield from _wrapped(
         f"for the runtime {manifest.runtime} and the planned tools; everything else fails, and is recorded"
     )
+    if reasons:
+        yield from _with_reasons(needs)
+        return
+    yield from _in_short(needs)
+    yield "each with its reason: interlock plan show FILE --reasons"
+
+
+def _in_short(needs: Needs) -> Iterator[str]:
+    """Yield what matters most first: programs, connections, and what may be changed."""
+    calls = {one.name for one in needs.system_calls}
+    below = {access: [one.path for one in needs.paths if one.access is access] for access in Access}
+    if calls & _STARTS:
+        yield from _wrapped(f"starts programs  below {' '.join(below[Access.EXECUTE]) or 'nothing'}")
+    else:
+        yield "starts programs  none but the command itself"
+    if needs.hosts and calls & _CONNECTS:
+        yield from _wrapped(f"connects  to {' '.join(map(host_text, needs.hosts))}")
+    else:
+        yield "connects  to nothing" + (" but services of this machine's own" if calls & _CONNECTS else "")
+    yield from _wrapped(f"changes files  below {' '.join(below[Access.WRITE]) or 'nothing'}")
+    yield from _wrapped(f"reads files  below {' '.join(below[Access.READ]) or 'nothing more'}")
+    by_owner: dict[str, list[str]] = {}
+    for call in needs.system_calls:
+        by_owner.setdefault(_owners(call.reason), []).append(call.name)
+    for owner in sorted(by_owner):
+        yield from _wrapped(f"system calls  of {owner}: {' '.join(by_owner[owner])}")
+    if not needs.system_calls:
+        yield "system calls  none"
+    for limit in needs.limits:
+        yield from _wrapped(f"limit  {limit.most:,} {_LIMITS[limit.limit.value]}")
+
+
+def _owners(reason: str) -> str:
+    """Return whose a need is: what stands before the colon of each of its reasons."""
+    named = [part.partition(": ")[0] for part in reason.split("; ") if ": " in part]
+    return " and ".join(sorted(set(named))) or "the plan"
+
+
+def _with_reasons(needs: Needs) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for call in needs.system_calls:
         by_reason.setdefault(call.reason, []).append(call.name)
-    if not needs.system_calls:
-        yield "no system call at all"
     for reason in sorted(by_reason):
         yield from _wrapped(f"calls  {' '.join(by_reason[reason])}  ({reason})")
-    yield from _hosts_and_paths(needs)
-    for limit in needs.limits:
-        yield from _wrapped(f"limit  {limit.most:,} {_LIMITS[limit.limit.value]}  ({limit.reason})")
-
-
-def _hosts_and_paths(needs: Needs) -> Iterator[str]:
     for place in needs.paths:
         yield from _wrapped(f"{place.access.value}  {place.path}  ({place.reason})")
     for host in needs.hosts:
         yield from _wrapped(f"host  {host_text(host)}  ({host.reason})")
+    for limit in needs.limits:
+        yield from _wrapped(f"limit  {limit.most:,} {_LIMITS[limit.limit.value]}  ({limit.reason})")
 
 
 def _stop(stop: StopConditions) -> Iterator[str]:
