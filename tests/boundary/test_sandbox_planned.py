@@ -1,10 +1,14 @@
 """A sandbox whose plan says what its command may do: bound before it starts, what it refuses told, the receipt true."""
 
 import json
+import os
+import signal
+import time
 
 import pytest
 from tests.boundary.conftest import Box, Outcome
 from tests.fakes.kernel_needs import PROGRAM, START, needs
+from tests.fakes.older_kernel import OLDER
 
 import interlock.boundary.planned  # noqa: F401 - an ordinary user of the test cannot read where Python lies
 from interlock.boundary import Sandbox
@@ -118,3 +122,66 @@ def test_a_nested_sandbox_is_refused_or_made_as_the_policy_says(box: Box, nested
     assert done.error == "", (done.error, done.hint)
     assert done.text.split() == (["0", "0"] if nested else ["-1", "-1"]), (done.err, denials)
     assert denials == []
+
+
+@pytest.mark.parametrize(
+    ("lacking", "said"), [("landlock", "Landlock is off"), ("notification", "alone"), ("seccomp", "")]
+)
+def test_an_older_kernel_starts_nothing(box: Box, lacking: str, said: str) -> None:
+    become = box.become
+
+    def older() -> None:
+        become()
+        OLDER[lacking]()
+
+    box.become = older  # type: ignore[method-assign]
+    done, _ = planned(box, needs(write=("{workspace}",)), "/bin/touch", "there")
+    assert done.status is None
+    assert done.error.startswith("boundary:")
+    assert said in done.error
+    assert not os.path.exists(f"{box.upper}/there")
+
+
+def test_an_older_kernel_may_be_allowed_and_says_what_it_lacks(box: Box) -> None:
+    become = box.become
+
+    def older() -> None:
+        become()
+        OLDER["notification"]()
+
+    box.become = older  # type: ignore[method-assign]
+    given = needs(write=("{workspace}",))
+    script = "import os\ntry: os.mkdir('x')\nexcept OSError as e: print(e.errno)"
+    done, denials = planned(
+        box, given, "/usr/bin/python3", "-I", "-S", "-c", script, allow_degraded=True
+    )  # fmt: skip
+    assert (done.text, denials) == ("1\n", []), (done.error, done.err)
+    assert any("nobody sees it" in one for one in done.degraded)
+    assert any("may start others" in one for one in done.degraded)
+    assert problem(given, done.receipt) == ""
+
+
+def test_the_command_stands_still_until_the_word(box: Box) -> None:
+    def attend(sandbox: Sandbox, noted: list[str]) -> None:
+        noted.append(str(os.path.exists(f"{box.upper}/there")))
+
+    done = box.run(
+        "/bin/touch", "there", authorised=needs(f"{PROGRAM} utimensat", write=("{workspace}",)), attend=attend
+    )
+    assert done.code == 0, done.err
+    assert done.noted == ("False",)
+    assert os.path.exists(f"{box.upper}/there")
+
+
+def test_signals_and_pauses_reach_a_planned_command(box: Box) -> None:
+    given = needs(f"{PROGRAM} clock_nanosleep pselect6 select", write=("{workspace}",))
+    script = "import os,signal,time\nsignal.signal(signal.SIGTERM, lambda *a: os._exit(7))\nopen('ready','w')\ntime.sleep(60)"
+
+    def during(pid: int) -> None:
+        end = time.monotonic() + 30
+        while not os.path.exists(f"{box.upper}/ready") and time.monotonic() < end:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGTERM)
+
+    done = box.run("/usr/bin/python3", "-I", "-S", "-c", script, authorised=given, during=during)
+    assert done.code == 7, (done.err, done.status)

@@ -8,6 +8,7 @@ from tests.fakes.kernel_needs import needs
 from interlock.manifest.kernel.deriving import Ground, Places, kernel_policy
 from interlock.manifest.kernel.receipt import problem, receipt
 from interlock.model.errors import InputError
+from interlock.model.records import changed
 from interlock.model.toolkits import Access, Limit, Needs, PathNeed
 
 PLACES = Places(workspace="/w", home="/h", tmp="/t", added=("/more",))
@@ -46,6 +47,18 @@ def test_paths_that_cannot_be_rules_are_refused(path: str) -> None:
     bad = Needs(paths=(PathNeed(path=path, access=Access.READ, reason="r"),))
     with pytest.raises(InputError, match="no path that can be authorised"):
         kernel_policy(bad, PLACES, GROUND)
+
+
+def test_what_is_not_there_yet_is_made_in_the_folder_above() -> None:
+    given = needs("read", read=(), write=("{workspace}/a/b", "/etc/x"))
+    ground = changed(GROUND, instead=(("/w/a/b", "/w"),), started=())
+    paths = dict(kernel_policy(given, PLACES, ground).paths)
+    assert set(paths) == {"/w", "/more/a/b", "/etc/x"}
+    assert paths["/w"] & WRITE_FILE
+    assert not paths["/w"] & (EXECUTE | READ_FILE | READ_DIR), "what lies in it already is not read"
+    for folder in ("/", "/etc", "/wx"):
+        with pytest.raises(InputError, match="no folder"):
+            kernel_policy(given, PLACES, changed(ground, instead=(("/w/a/b", folder),)))
 
 
 def test_an_unknown_call_is_refused_by_name() -> None:

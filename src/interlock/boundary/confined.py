@@ -17,7 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO, NoReturn
 
 from interlock.boundary import capabilities, kernel, landlock, notifying
-from interlock.boundary.installing import Slate, Start, limit_and_lock, listen, take_listener
+from interlock.boundary.installing import (
+    Slate,
+    Start,
+    limit_and_lock,
+    listen,
+    take_listener,
+    with_what_is_missing,
+)
 from interlock.boundary.notifying import Denial, Refusals
 from interlock.boundary.started import Started, found, started
 from interlock.manifest.kernel.deriving import Ground, KernelPolicy, Places, kernel_policy
@@ -146,6 +153,7 @@ class _Job:
 def _run(body: Callable[[], int], needs: Needs, job: _Job) -> Confined:
     at = job.places or Places(workspace=os.getcwd(), home=os.path.expanduser("~"), tmp=tempfile.gettempdir())
     ground, degraded = ground_here(job.begin)
+    ground = with_what_is_missing(needs, at, ground)
     policy = kernel_policy(needs, at, ground)
     if policy.first and not ground.observed:
         raise BoundaryError(

@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from interlock.boundary import bpf, kernel, landlock, notifying
-from interlock.manifest.kernel.deriving import KernelPolicy
+from interlock.manifest.kernel.deriving import Ground, KernelPolicy, Places, to_make
 from interlock.model.errors import BoundaryError
+from interlock.model.records import changed
+from interlock.model.toolkits import Needs
 
 _NUMBERS = {
     "NPROC": resource.RLIMIT_NPROC,
@@ -67,9 +69,29 @@ class Slate:
             time.sleep(0.0001)
         return int(value) - 1
 
+    def tell_failure(self) -> None:
+        """Say, on the confined side, that nothing listens after all."""
+        self.tell(0)
+
+    def answered(self) -> bool:
+        """Say, on the confined side, whether `let_go` was called; no call to the kernel."""
+        return bool(self._page[4])
+
     def let_go(self) -> None:
         """Let the confined side go on."""
         self._page[4:5] = b"\1"
+
+
+def with_what_is_missing(needs: Needs, places: Places, ground: Ground) -> Ground:
+    """Return a ground that knows which places to write to are not there yet. Raises: InputError."""
+    instead: dict[str, str] = {}
+    for path, base in to_make(needs, places):
+        folder = path
+        while not os.path.lexists(folder) and folder != base:
+            folder = os.path.dirname(folder)
+        if folder != path and os.path.isdir(folder) and not os.path.islink(folder):
+            instead.setdefault(path, folder)
+    return changed(ground, instead=tuple(sorted(instead.items())))
 
 
 def limit_and_lock(policy: KernelPolicy) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The tool lens for programs in Python: functions are guarded where they are called (docs/sdk.md)."""
 
+from interlock.sdk.confining import confine
 from interlock.sdk.errors import ArgumentError, NoScope, NotMadeYet, ParkedFailed, Refusal, Refused, TimedOut
 from interlock.sdk.monitor import Monitor
 from interlock.sdk.placeholder import Placeholder
@@ -16,4 +17,5 @@ __all__ = [
     "Refused",
     "Scope",
     "TimedOut",
+    "confine",
 ]

@@ -15,6 +15,7 @@ from interlock.model.toolkits import Access, Limit, Needs, PathNeed
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHARACTER, _MAKE_BLOCK = 1 << 6, 1 << 11
+_MAKING = ~(_EXECUTE | _READ_FILE | _READ_DIR | _MAKE_CHARACTER | _MAKE_BLOCK)
 _RIGHTS_BY_ABI = {
     0: 0,
     1: (1 << 13) - 1,
@@ -60,7 +61,9 @@ class Ground:
 
     Takes: `abi`, of Landlock, 0 for none; `observed`, whether refused calls are told (seccomp notify); `nested`, as the
     sandbox's; `started`, the files by which the first program is started: itself and its interpreters; `confined`,
-    whether the process stands in no sandbox of ours, so that ports, signals and abstract sockets are bounded here.
+    whether the process stands in no sandbox of ours, so that ports, signals and abstract sockets are bounded here;
+    `instead`, places to write to that are not there yet, each with the folder above it that is: a rule can be on that
+    alone, and then lets things be made and changed in it, not read.
     """
 
     abi: int
@@ -68,6 +71,7 @@ class Ground:
     nested: bool = False
     started: tuple[str, ...] = ()
     confined: bool = False
+    instead: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +168,43 @@ def _paths(needs: Needs, places: Places, ground: Ground, handled: int) -> tuple[
     if not handled:
         return ()
     rights: dict[str, int] = {}
+    instead = dict(ground.instead)
     for need in needs.paths:
         for path in _expanded(need, places):
-            rights[path] = rights.get(path, 0) | _RIGHTS[need.access] & handled
+            folder = instead.get(path) if need.access is Access.WRITE else None
+            if folder is None:
+                rights[path] = rights.get(path, 0) | _RIGHTS[need.access] & handled
+                continue
+            if not any(path.startswith(_under(base)) and _within(folder, base) for base in _bases(places)):
+                raise InputError(f"`{folder}` is no folder in which `{path}` is made", hint="report it")
+            rights[folder] = rights.get(folder, 0) | _MAKING & handled
     for path in ground.started:
         rights[path] = rights.get(path, 0) | _EXECUTE | _READ_FILE
     return tuple(sorted(rights.items()))
+
+
+def to_make(needs: Needs, places: Places) -> tuple[tuple[str, str], ...]:
+    """Return the places that may be written to below a word's folder, each with that folder. Raises: InputError."""
+    return tuple(
+        (path, base)
+        for need in needs.paths
+        if need.access is Access.WRITE
+        for path in _expanded(need, places)
+        for base in _bases(places)
+        if path.startswith(_under(base))
+    )
+
+
+def _bases(places: Places) -> tuple[str, ...]:
+    return tuple(_plain(one) for one in (places.workspace, places.home, places.tmp, *places.added))
+
+
+def _under(base: str) -> str:
+    return base.rstrip("/") + "/"
+
+
+def _within(path: str, base: str) -> bool:
+    return path == base or path.startswith(_under(base))
 
 
 def _expanded(need: PathNeed, places: Places) -> tuple[str, ...]:

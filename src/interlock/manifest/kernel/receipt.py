@@ -30,6 +30,7 @@ def receipt(policy: KernelPolicy, places: Places, ground: Ground, absent: tuple[
         "home": places.home,
         "tmp": places.tmp,
         "added": places.added,
+        "instead": ground.instead,
     }
     rows = (
         (ABSENT, _text(absent)),
@@ -59,7 +60,7 @@ def problem(needs: Needs, rows: Mapping[str, str]) -> str:
         absent, stood = json.loads(rows[ABSENT]), json.loads(rows[GROUND])
         ground = Ground(
             abi=_number(stood["abi"]), observed=stood["observed"] is True, nested=stood["nested"] is True,
-            confined=stood["confined"] is True, started=_words(stood["started"]),
+            confined=stood["confined"] is True, started=_words(stood["started"]), instead=_pairs(stood["instead"]),
         )  # fmt: skip
         places = Places(
             workspace=_word(stood["workspace"]), home=_word(stood["home"]), tmp=_word(stood["tmp"]),
@@ -93,6 +94,12 @@ def _word(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, list):
+        raise TypeError
+    return tuple((_word(path), _word(folder)) for path, folder in value)
 
 
 def _words(value: object) -> tuple[str, ...]:

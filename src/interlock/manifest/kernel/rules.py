@@ -172,8 +172,8 @@ SOCKET = 41
 SET_LIMITS = (160, 302)
 """`setrlimit`, `prlimit64`."""
 
-ALWAYS = ("rt_sigreturn", "exit", "exit_group", "restart_syscall")
-"""Without these nothing can end, or go on after a signal; they reach nothing."""
+ALWAYS = ("rt_sigreturn", "exit", "exit_group", "restart_syscall", "close")
+"""Without these nothing can end, go on after a signal, or let go of what it has; they reach nothing."""
 
 FALL_BACK = frozenset((327, 328, 332, 316, 435, 436, 437, 439, 441, 452))
 """`preadv2`, `pwritev2`, `statx`, `renameat2`, `clone3`, `close_range`, `openat2`, `faccessat2`, `epoll_pwait2`,
