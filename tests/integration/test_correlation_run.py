@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+import pytest
 from tests.integration.conftest import Cli, in_one_standing
 from tests.integration.test_lens_run import AGENT, Model, models, run_agent
 
@@ -81,6 +82,44 @@ def test_what_no_call_tells_of_is_shown_and_deferred_where_the_policy_wants_it(
     shown = cli("show", "last").stdout.decode()
     assert "within Bash(bash -c" in shown
     assert "unannounced" in shown
+    assert cli.verdict("last", "--replay") == "complete"
+
+
+@in_one_standing
+@pytest.mark.parametrize("key", ["unannounced", "differs", "covered"])
+def test_each_key_alone_defers_its_own_relation_and_strict_refuses_it(
+    cli: Cli, models: list[Model], key: str
+) -> None:
+    model = Model(_TURNS)
+    models.append(model)
+    done = run_agent(cli, model, more=f"lens: {{{key}: defer}}\n", agent=_BAD_AGENT)
+    found = {name: one for name, one in _effects(cli).items() if one["operation"] != "net.model"}
+    late = f"http://127.0.0.1:{model.port}/late"
+    related: dict[str, set[str]] = {
+        "unannounced": {late, "late.txt"},
+        "differs": {"beside.txt"},
+        "covered": {"hidden.txt"},
+    }
+    if cli.uid:  # without file events nobody saw when a file was written, and a command may have written any
+        related = {
+            "unannounced": {late},
+            "differs": set(),
+            "covered": {"hidden.txt", "beside.txt", "late.txt"},
+        }
+    deferred = {name for name, one in found.items() if one["decision"] == "defer"}
+    assert deferred == related[key]
+    assert all((found[name]["action"] or {}).get("relation") == key for name in deferred)
+    assert {one["decision"] for name, one in found.items() if name not in deferred} == {"release"}
+    # nobody is there who could release it
+    assert all(found[name]["fate"] in ("refused", "held", "dropped") for name in deferred)
+    assert {name for name in found if cli.has(name)} == {
+        "notes.txt",
+        "told.txt",
+        "beside.txt",
+        "hidden.txt",
+        "late.txt",
+    } - deferred
+    assert (f"refused lens.{key}".encode() in done.stdout) == (late in deferred)
     assert cli.verdict("last", "--replay") == "complete"
 
 
