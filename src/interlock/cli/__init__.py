@@ -11,6 +11,7 @@ from typing import NoReturn
 VERBS = {
     "run": "run a command on a staged copy; review, commit or discard what it did",
     "plan": "say what a task may do, sign it, and look at it before anything runs",
+    "toolkit": "list, show or check what tools need of the kernel, or propose it from a run",
     "mcp": "guard an MCP server: its tools' calls are decided before it sees them",
     "acp": "run an editor's agent so, and ask in the editor what needs you",
     "gateway": "audit any agent's model traffic, as its base URL",

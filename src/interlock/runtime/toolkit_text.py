@@ -13,7 +13,7 @@ from interlock.manifest.toolkits import toolkit_tree
 if TYPE_CHECKING:
     from interlock.model.toolkits import Needs, Toolkit
 
-_PLAIN = re.compile(r"[A-Za-z_/{][A-Za-z0-9_ ./{}()'+;-]*[A-Za-z0-9_/})]")
+_PLAIN = re.compile(r"[A-Za-z_/{][A-Za-z0-9_ ./{}()'+;,-]*[A-Za-z0-9_/})]")
 """A text that YAML reads as itself without quotes, in a line and in a list of this file."""
 _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 _FLOW = re.compile(r"[A-Za-z_/][A-Za-z0-9_ ./()+-]*")
