@@ -29,6 +29,8 @@ VERBS = {
     "undo": "take back what a closed run committed",
     "recover": "finish or roll back what a crash cut off in a commit",
     "verify": "check a run's evidence, offline",
+    "disclose": "write a run's evidence as one file, whole or in part",
+    "shred": "take payloads out of a run's evidence for good",
     "policy": "make, check or show a policy",
     "lens": "list, show or test what tells requests apart as actions of a service",
     "oracle": "see how an oracle judges cases of which the right answer is known",

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Collection, Iterator
+from typing import BinaryIO
 
 from interlock.evidence.encoding import SEGMENT_NODES
 from interlock.model.errors import IntegrityError
 
 _BLOCK = 512
+_CHUNK = 1 << 20
 _SIZE_LIMIT_BYTES = 8 << 30
 _TOP = ("apm.dsse.json", "heads.note", "open.dsse.json", "seal.dsse.json")
 _FOLDERS = ("nodes", "payloads", "sigs")
@@ -31,40 +33,61 @@ def _entry_header(name: str, size_bytes: int) -> bytes:
     return head + b"%06o\0 " % checksum + rest
 
 
-def pack(directory: str, out: str) -> None:
-    """Write a ledger folder as one ustar file; the same ledger always gives the same bytes.
+def pack(directory: str, out: str, keeps: Collection[int] | None = None) -> int:
+    """Write a ledger folder as one ustar file; the same ledger and nodes always give the same bytes.
 
-    Takes: `out`, a path that does not exist yet.
-    Raises: IntegrityError, if the folder is no ledger or a file fails.
+    Takes: `directory`, a ledger that nobody writes any more; `out`, a path that does not exist yet; `keeps`, the nodes
+    whose payloads go along, None for all. Each has a salt of its own: the hash of one that is left out tells nothing.
+    Returns: how many payloads were left out.
+    Raises: IntegrityError, if the folder is no ledger or a file fails; then `out` is not there.
     """
+    left_out = 0
     try:
         folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _unpacked(error) from error
     try:
         with open(out, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as target:
-            for name in sorted(_names(folder)):
-                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-                with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as source:
-                    size_bytes = os.fstat(source.fileno()).st_size
-                    if size_bytes >= _SIZE_LIMIT_BYTES:
-                        raise IntegrityError(f"`{name}` is too large for one file", hint="hand on the folder")
-                    target.write(_entry_header(name, size_bytes))
-                    left = size_bytes
-                    while left:
-                        chunk = source.read(min(left, 1 << 20))
-                        if not chunk:
-                            raise IntegrityError(
-                                f"`{name}` shrank while it was read", hint="pack a closed ledger"
-                            )
-                        target.write(chunk)
-                        left -= len(chunk)
-                    target.write(bytes(-size_bytes % _BLOCK))
-            target.write(bytes(2 * _BLOCK))
+            try:
+                for name in sorted(_names(folder)):
+                    left_out += _add(target, folder, name, keeps)
+                target.write(bytes(2 * _BLOCK))
+            except BaseException:
+                os.unlink(out)
+                raise
     except OSError as error:
         raise _unpacked(error) from error
     finally:
         os.close(folder)
+    return left_out
+
+
+def _add(target: BinaryIO, folder: int, name: str, keeps: Collection[int] | None) -> int:
+    """Write one entry; its header last, when its size is known. Returns: how many payloads of it were left out."""
+    at = target.tell()
+    target.write(bytes(_BLOCK))
+    left_out = 0
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as source:
+        before = os.fstat(source.fileno()).st_size
+        if keeps is None or not name.startswith("payloads/"):
+            while chunk := source.read(_CHUNK):
+                target.write(chunk)
+        else:
+            for seq, line in enumerate(source, int(name[9:17]) * SEGMENT_NODES):
+                target.write(line if seq in keeps else b'{"removed":true,"seq":%d}\n' % seq)
+                left_out += seq not in keeps
+        if source.tell() != before or os.fstat(source.fileno()).st_size != before:
+            raise IntegrityError(f"`{name}` changed while it was read", hint="pack a closed ledger")
+    size = target.tell() - at - _BLOCK
+    if size >= _SIZE_LIMIT_BYTES:
+        raise IntegrityError(f"`{name}` is too large for one file", hint="hand on the folder")
+    target.write(bytes(-size % _BLOCK))
+    end = target.tell()
+    target.seek(at)
+    target.write(_entry_header(name, size))
+    target.seek(end)
+    return left_out
 
 
 def _unpacked(error: OSError) -> IntegrityError:

@@ -173,7 +173,6 @@ def _manifest(request: RunRequest) -> Mapping[str, object]:
     return {
         "policy_name": request.policy.name,
         "policy_digest": request.policy.digest,
-        "argv": [path_text(os.fsencode(word)) for word in request.argv],
         "plan": {"digest": sha256(request.plan.encode()).hexdigest()} if request.plan else None,
     }
 
