@@ -31,6 +31,7 @@ VERBS = {
     "verify": "check a run's evidence, offline",
     "disclose": "write a run's evidence as one file, whole or in part",
     "shred": "take payloads out of a run's evidence for good",
+    "report": "say what runs did and were kept from, for people who check it",
     "policy": "make, check or show a policy",
     "lens": "list, show or test what tells requests apart as actions of a service",
     "oracle": "see how an oracle judges cases of which the right answer is known",

@@ -36,7 +36,7 @@ def main(words: list[str]) -> int:
     from interlock.verify import verify_path
 
     report = verify_path(
-        _path(arguments.run),
+        ledger_of(arguments.run),
         expected_nonce=arguments.nonce,
         expected_key=arguments.key,
         witness=_witness(arguments.witness),
@@ -58,7 +58,8 @@ def _witness(path: str | None) -> tuple[WitnessedHead, ...]:
     return read_witness(path) if path is not None else ()
 
 
-def _path(given: str) -> str:
+def ledger_of(given: str) -> str:
+    """Return where the evidence is that a user names. Raises: InputError, if there is none."""
     if os.path.isdir(given):
         nested = os.path.join(given, "ledger")
         return nested if os.path.isdir(nested) else given
