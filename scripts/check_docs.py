@@ -144,7 +144,8 @@ def _codes() -> dict[str, int]:
                     and isinstance(item.targets[0], ast.Name)
                     and isinstance(item.value, ast.Constant)
                 }
-                classes[node.name] = (bases, values)
+                if bases or node.name not in classes:  # a record may have an error's name
+                    classes[node.name] = (bases, values)
 
     def value(name: str, key: str) -> object:
         bases, values = classes.get(name, ([], {}))

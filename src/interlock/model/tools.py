@@ -16,8 +16,8 @@ class ToolCall:
     is one only; `arguments`, a JSON object as canonical text (keys sorted, no white space, no escapes but those that
     JSON needs); `placeholders`, ids of deferred effects whose placeholder stands in the arguments; `exchange`, the
     effect id of the exchange with the model that announced it, `""` where the agent itself called. What was announced
-    is made by the agent, so it is never parked; `branch`, the name of the agent among several whose call it is, `""` for
-    the only one, or the root.
+    is made by the agent, so it is never parked; `branch`, the name of the agent among several whose call it is, `""`
+    for the only one, or the root.
     """
 
     call: str
