@@ -269,16 +269,18 @@ def check_heads(
 
 
 def verify(
-    archive: bytes, *, key: str = "", nonce: str = "", witness: str = ""
+    archive: bytes, *, key: str = "", nonce: str = "", witness: str = "", witness_key: str = ""
 ) -> tuple[str, str, int | None]:
     """Return the verdict, the reason and the node."""
     try:
-        return _verify(archive, key, nonce, witness)
+        return _verify(archive, key, nonce, (witness, witness_key))
     except Broken as broken:
         return "tampered", broken.code, broken.node
 
 
-def _verify(archive: bytes, key_wanted: str, nonce: str, witness: str) -> tuple[str, str, int | None]:
+def _verify(
+    archive: bytes, key_wanted: str, nonce: str, witness: tuple[str, str]
+) -> tuple[str, str, int | None]:
     files = files_of(archive)
     segments = check_files(files)
     opening, open_bytes, key = statement_of(files, "open", None)
@@ -331,18 +333,56 @@ def _verify(archive: bytes, key_wanted: str, nonce: str, witness: str) -> tuple[
 
 
 def _kept(
-    note: dict[str, Any] | None, witness: str, last: int, *, run: str, key: bytes
+    note: dict[str, Any] | None, witness: tuple[str, str], last: int, *, run: str, key: bytes
 ) -> list[dict[str, Any]]:
     """Return the heads that were kept apart: the bundle's own note, and the witness's."""
     kept = [] if note is None else [note]
-    if witness:
-        other = read_note(witness.encode())
+    notes, witness_key = witness
+    cosigned = not witness_key
+    for other, more in kept_notes(notes):
         if not note_holds(other, run, key):
             raise Broken("witness")
         kept.append(other)
+        if other["count"] <= last:
+            cosigned |= is_cosigned(other["text"], more, witness_key)
     if any(one["count"] > last for one in kept):
         raise Broken("rollback")
+    if not cosigned:
+        raise Broken("witness")
     return kept
+
+
+def kept_notes(content: str) -> list[tuple[dict[str, Any], list[str]]]:
+    """Read notes that stand one after the other: each, and its signature lines but the run's own."""
+    found = []
+    while content:
+        head, _, rest = content.partition("\n\n")
+        lines = []
+        while rest.startswith("\u2014 "):
+            line, _, rest = rest.partition("\n")
+            lines.append(line)
+        own = [line for line in lines if line.split(" ")[1] == head.split("\n")[0]][:1]
+        note = read_note((head + "\n\n" + "".join(line + "\n" for line in own)).encode())
+        found.append((note, [line for line in lines if line not in own]))
+        content = rest
+    return found
+
+
+def is_cosigned(text: bytes, lines: list[str], witness_key: str) -> bool:
+    """Return whether a witness cosigned a note. Takes: `witness_key`, empty where none is asked for."""
+    if not witness_key:
+        return False
+    name, key_id, blob = witness_key.split("+", 2)
+    for line in lines:
+        _, who, signature = line.split(" ")
+        data = base64.b64decode(signature)
+        if who != name or data[:4].hex() != key_id or len(data) != 76:
+            continue
+        time_s = int.from_bytes(data[4:12], "big")
+        if not holds(base64.b64decode(blob)[1:], data[12:], b"cosignature/v1\ntime %d\n" % time_s + text):
+            raise Broken("witness")
+        return True
+    return False
 
 
 def _nodes(

@@ -32,6 +32,7 @@ def test_each_vector_is_judged_alike(name: str) -> None:
         key=options.get("key", ""),
         nonce=options.get("nonce", ""),
         witness=options.get("witness", ""),
+        witness_key=options.get("witness_key", ""),
     )
     later = expected["reason"] in LATER or expected["reason"].startswith(("derivation-", "manifest-"))
     assert found == (

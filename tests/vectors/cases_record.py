@@ -7,6 +7,7 @@ from tests.vectors.edits import (
     NODES,
     PAYLOADS,
     Vector,
+    cosigning,
     drop,
     edited,
     flipped,
@@ -205,6 +206,40 @@ def record(base: Files) -> Iterator[Vector]:
         None,
         "a head of another key",
         witness=honest_note(17, seed=b"\x09" * 32).decode(),
+    )
+    key, cosigned = cosigning(honest_note(17))
+    sound = {"witness": cosigned, "witness_key": key}
+    yield Vector(
+        name="witness-cosigned",
+        why="a witness cosigned the sealed head, and one before it",
+        content=tar(base),
+        verdict="complete",
+        reason="ok",
+        options={**sound, "witness": honest_note(9).decode() + cosigned},
+    )
+    yield tampered(
+        "witness-cosignature",
+        "witness",
+        base,
+        None,
+        "the witness's cosignature is of another time than it says",
+        **{**sound, "witness": cosigning(honest_note(17), shown=1)[1]},
+    )
+    yield tampered(
+        "witness-uncosigned",
+        "witness",
+        base,
+        None,
+        "the witness that was asked for cosigned no head",
+        **{**sound, "witness": honest_note(17).decode()},
+    )
+    yield tampered(
+        "witness-cosigned-rollback",
+        "rollback",
+        quiet,
+        None,
+        "rolled back whole, behind a cosigned head",
+        **sound,
     )
     yield tampered("tail-nodes", "tail", {**base, NODES: base[NODES] + rows[16]}, 17, "a node after the seal")
     yield tampered(

@@ -4,7 +4,9 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
+from nacl.signing import SigningKey
 from tests.vectors.forge import Files, Forge, Item, canonical, tar
 from tests.vectors.stories import small
 
@@ -83,6 +85,18 @@ def honest_note(count: int, **changes: object) -> bytes:
     forge = honest(**changes)
     forge.files()
     return forge.note(count)
+
+
+def cosigning(note: bytes, *, shown: int = 0) -> tuple[str, str]:
+    """A witness's verifier key, and a head with its cosignature. Takes: `shown`, seconds that its time is off by."""
+    name, key, time_s = b"witness.example/w1", SigningKey(b"\x07" * 32), 1_790_000_000
+    blob = b"\x04" + bytes(key.verify_key)
+    key_id = sha256(name + b"\n" + blob).digest()[:4]
+    text = note.partition(b"\n\n")[0] + b"\n"
+    signature = key.sign(b"cosignature/v1\ntime %d\n" % time_s + text).signature
+    line = base64.b64encode(key_id + (time_s + shown).to_bytes(8, "big") + signature)
+    verifier_key = f"{name.decode()}+{key_id.hex()}+{base64.b64encode(blob).decode()}"
+    return verifier_key, (note + b"\xe2\x80\x94 " + name + b" " + line + b"\n").decode()
 
 
 def resigned_not(envelope: bytes, old: bytes, new: bytes) -> bytes:

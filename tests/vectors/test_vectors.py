@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.vectors import make_vectors
 
-from interlock.verify import REASONS, read_nodes, read_witness, verify_path
+from interlock.verify import REASONS, read_nodes, read_witness, read_witness_key, verify_path
 from interlock.verify.report import Flaw
 
 with open(os.path.join(make_vectors.HERE, "expected.json"), encoding="utf-8") as _file:
@@ -33,6 +33,7 @@ def test_vector(name: str, tmp_path: Any) -> None:
         witness=witness,
         replay="replay" in options,
         plan_key=options.get("plan_key", ""),
+        witness_keys=[read_witness_key(options["witness_key"])] if "witness_key" in options else (),
     )
     assert (report.verdict, report.reason, report.node) == (
         expected["verdict"],

@@ -29,6 +29,7 @@ VERBS = {
     "undo": "take back what a closed run committed",
     "recover": "finish or roll back what a crash cut off in a commit",
     "verify": "check a run's evidence, offline",
+    "witness": "give a run's newest signed head to somebody else to keep",
     "disclose": "write a run's evidence as one file, whole or in part",
     "shred": "take payloads out of a run's evidence for good",
     "report": "say what runs did and were kept from, for people who check it",

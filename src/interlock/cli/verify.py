@@ -30,18 +30,35 @@ def main(words: list[str]) -> int:
     form.add_argument("--nonce", default="", help="the nonce that the run must carry")
     form.add_argument("--key", default="", metavar="HEX", help="the key that must have signed it")
     form.add_argument("--plan-key", default="", metavar="KEY", help="the key that must have signed its plan")
-    form.add_argument("--witness", metavar="FILE", help="signed heads kept apart: an older heads.note")
+    form.add_argument(
+        "--witness",
+        metavar="FILE",
+        help="signed heads kept apart: older copies of heads.note, cosigned or not",
+    )
+    form.add_argument(
+        "--witness-key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="a witness that must have cosigned a head in --witness: NAME+HASH+BASE64; may be repeated",
+    )
     form.add_argument("--json", action="store_true", help="print JSON")
     arguments = form.parse_args(words)
-    from interlock.verify import verify_path
+    from interlock.verify import read_witness_key, verify_path
 
+    keys = tuple(map(read_witness_key, arguments.witness_key))
+    ledger = ledger_of(arguments.run)
+    kept = arguments.witness or (_kept_by(ledger) if keys else None)
+    if keys and kept is None:
+        raise InputError("a witness's key is given, and nothing that it signed", hint="add --witness FILE")
     report = verify_path(
-        ledger_of(arguments.run),
+        ledger,
         expected_nonce=arguments.nonce,
         expected_key=arguments.key,
-        witness=_witness(arguments.witness),
+        witness=_witness(kept),
         replay=arguments.replay,
         plan_key=arguments.plan_key,
+        witness_keys=keys,
     )
     if arguments.json:
         from interlock.monitor.codec import plain
@@ -56,6 +73,12 @@ def _witness(path: str | None) -> tuple[WitnessedHead, ...]:
     from interlock.verify import read_witness
 
     return read_witness(path) if path is not None else ()
+
+
+def _kept_by(ledger: str) -> str | None:
+    """Return the file of the heads that witnesses cosigned of a run, as `interlock witness` leaves it."""
+    path = os.path.join(os.path.dirname(ledger), "witnessed.notes")
+    return path if os.path.isfile(path) else None
 
 
 def ledger_of(given: str) -> str:
@@ -78,6 +101,12 @@ def _said(report: Report, check: CheckResult) -> str:
     return check.reason
 
 
+def _utc(time_s: int) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(time_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _print(report: Report) -> None:
     ink = Ink(sys.stdout)
     colour = {"complete": ink.good, "unfinished": ink.warn}.get(report.verdict, ink.bad)
@@ -86,4 +115,6 @@ def _print(report: Report) -> None:
     for check in report.checks:
         mark = {"pass": ink.good("pass"), "fail": ink.bad("FAIL")}.get(check.status, ink.faint(check.status))
         print(f"  {check.name:<22} {mark}  {safe(_said(report, check))}")
+    for one in report.witnessed:
+        print(f"  witnessed by {safe(one.witness)}: {one.count} nodes, {_utc(one.time_s)}")
     print(ink.faint(f"  run {report.run_id}, {report.nodes} nodes, key {report.public_key[:16]}"))

@@ -3,7 +3,8 @@
 The format is docs/formats/evidence-v1.md.
 """
 
-from interlock.verify.reader import read_nodes, read_witness
+from interlock.verify.cosignatures import WitnessKey, cosigned_at, log_key, read_heads, read_witness_key
+from interlock.verify.reader import read_leaves, read_nodes, read_witness
 from interlock.verify.report import (
     REASONS,
     BundleVerdict,
@@ -24,8 +25,14 @@ __all__ = [
     "Flaw",
     "ReadNode",
     "Report",
+    "WitnessKey",
     "WitnessedHead",
+    "cosigned_at",
+    "log_key",
+    "read_heads",
+    "read_leaves",
     "read_nodes",
     "read_witness",
+    "read_witness_key",
     "verify_path",
 ]

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 from interlock.model.errors import InputError
+from interlock.verify.cosignatures import read_heads
 from interlock.verify.report import Flaw, ReadNode, WitnessedHead
 from interlock.verify.source import Bundle, unreadable
-from interlock.verify.statements import read_note, read_opening
+from interlock.verify.statements import read_opening
+from interlock.verify.topology import leaf_hash
 from interlock.verify.walk import BATCH_NODES, Walk
 
-__all__ = ["ReadNode", "iterate", "read_nodes", "read_witness"]
+__all__ = ["ReadNode", "iterate", "read_leaves", "read_nodes", "read_witness"]
 
 _HEAD_SIZE_BYTES = 72
 
@@ -54,6 +56,26 @@ def iterate(path: str, count: int | None) -> Iterator[ReadNode]:
         bundle.close()
 
 
+def read_leaves(path: str, count: int) -> list[bytes]:
+    """Return the first `count` leaf hashes of the structure tree, 32 bytes each.
+
+    Raises: IntegrityError (a Flaw), where the bundle breaks.
+    """
+    bundle = Bundle(path)
+    leaves: list[bytes] = []
+    try:
+        walk = Walk(bundle, read_opening(bundle))
+        try:
+            while walk.count < count:
+                headers, _ = walk.advance(min(count - walk.count, BATCH_NODES - walk.count % BATCH_NODES))
+                leaves.extend(leaf_hash(header[3]) for header in headers)
+        finally:
+            walk.close()
+    finally:
+        bundle.close()
+    return leaves
+
+
 def _last_head(bundle: Bundle) -> int:
     last = 0
     for name in bundle.segments("sigs/"):
@@ -65,7 +87,7 @@ def _last_head(bundle: Bundle) -> int:
 
 
 def read_witness(path: str) -> tuple[WitnessedHead, ...]:
-    """Read heads that a witness kept: one or more signed notes, one after the other.
+    """Read heads that a witness kept: one or more signed notes, one after the other, cosigned or not.
 
     Raises: InputError, if the file cannot be read or is no such note.
     """
@@ -74,17 +96,9 @@ def read_witness(path: str) -> tuple[WitnessedHead, ...]:
             content = file.read(1 << 20)
     except OSError as error:
         raise unreadable(error) from error
-    heads = []
-    while content:
-        # A note ends with the line feed of its one signature line, the sixth line.
-        end = 0
-        for _ in range(6):
-            end = content.find(b"\n", end) + 1
-        try:
-            heads.append(read_note(content[:end] if end else content))
-        except Flaw:
-            raise InputError(
-                "the witness file holds something that is no signed head", hint="give copies of `heads.note`"
-            ) from None
-        content = content[end:] if end else b""
-    return tuple(heads)
+    try:
+        return read_heads(content)
+    except Flaw:
+        raise InputError(
+            "the witness file holds something that is no signed head", hint="give copies of `heads.note`"
+        ) from None

@@ -34,11 +34,21 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cosignature:
+    """What a witness put under a head, as read. Takes: `time_s`, since the epoch, as the witness says."""
+
+    name: str
+    key_id: bytes
+    time_s: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WitnessedHead:
     """A signed head that somebody kept apart from the bundle.
 
     Takes: `count`, n; `chain`, c_n; `structure`, s_n; `text`, what was signed; `origin`, the signer's name;
-    `key_id` and `signature` as the note has them.
+    `key_id` and `signature` as the note has them; `cosignatures`, of witnesses.
     """
 
     count: int
@@ -48,6 +58,16 @@ class WitnessedHead:
     origin: str
     key_id: bytes
     signature: bytes
+    cosignatures: tuple[Cosignature, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witnessed:
+    """A head of this ledger that a witness vouches for. Takes: `time_s`, since the epoch, as it says."""
+
+    witness: str
+    count: int
+    time_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +92,7 @@ class Report:
     `nodes`, how many nodes signed heads vouch for; `removed`, how many of their payloads were taken out;
     `tail_bytes`, what lies past the last signed head and is no evidence; `level`, who vouches for the
     machine; `outcome`, as sealed; `signers`, names of the keys that signed the plan that the run followed; `kernel`,
-    what the kernel enforced of it, in words.
+    what the kernel enforced of it, in words; `witnessed`, of each witness asked for, the newest head that it cosigned.
     Holds: `verdict` is COMPLETE only if every step is `pass` or `not checked` and there is a seal.
     """
 
@@ -90,6 +110,7 @@ class Report:
     tail_bytes: int
     signers: tuple[str, ...] = ()
     kernel: str = ""
+    witnessed: tuple[Witnessed, ...] = ()
 
 
 STEPS = (

@@ -68,6 +68,11 @@ def _fold_levels(level: list[bytes]) -> bytes:
     return level[0]
 
 
+def leaf_hash(structural: bytes) -> bytes:
+    """Return the leaf of a node in the structure tree. Takes: its header line from `"branches"` to `seq`."""
+    return sha256(_LEAF + structural).digest()
+
+
 class Topology:
     """The graph's shape as far as the walk came.
 
@@ -87,7 +92,7 @@ class Topology:
     def add(self, headers: list[Header]) -> None:
         """Add the next nodes."""
         for _, _, _, structural, branches, kind, parent, _, verdict in headers:
-            self._leaves.append(sha256(_LEAF + structural).digest())
+            self._leaves.append(leaf_hash(structural))
             if self.fault is None:
                 try:
                     self._place(branches, kind, parent, verdict)

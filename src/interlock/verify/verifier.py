@@ -6,6 +6,7 @@ Source: docs/formats/evidence-v1.md §6.
 from collections.abc import Callable, Iterator, Sequence
 
 from interlock.model.errors import InterlockError
+from interlock.verify.cosignatures import Witnesses, WitnessKey
 from interlock.verify.inferences import Inferences
 from interlock.verify.plans import Plans
 from interlock.verify.reader import iterate
@@ -38,12 +39,18 @@ class _Run:
     """One verification under way; what it learned stands in its fields, whatever stops it."""
 
     def __init__(
-        self, expected_nonce: str, expected_key: str, witness: Sequence[WitnessedHead], plan_key: str
+        self,
+        expected_nonce: str,
+        expected_key: str,
+        witness: Sequence[WitnessedHead],
+        witness_keys: Sequence[WitnessKey],
+        plan_key: str,
     ) -> None:
         self.expected_nonce = expected_nonce
         self.expected_key = expected_key
         self.plan_key = plan_key
         self.witness = witness
+        self.witnesses = Witnesses(witness_keys)
         self.opening: Opening | None = None
         self.seal: Seal | None = None
         self.passed: set[int] = set()
@@ -107,6 +114,9 @@ class _Run:
             )
         if known:
             raise Flaw("rollback", "a witnessed head lies beyond the ledger's end")
+        owed = self.witnesses.owed()
+        if owed is not None:
+            raise owed
         whole = sum(size for name, size in bundle.sizes.items() if name.startswith(("nodes/", "payloads/")))
         torn = sum(bundle.sizes[name] for name in bundle.segments("sigs/")) - heads * _HEAD_SIZE_BYTES
         self.tail_bytes = whole - walk.read_bytes + torn
@@ -142,6 +152,7 @@ class _Run:
             raise Flaw(
                 "equivocation", "a witnessed head and the ledger tell two stories", node=walk.count - 1
             )
+        self.witnesses.saw(head)
 
     def _compare_seal(self, seal: Seal, walk: Walk, heads: int) -> None:
         if walk.count < seal.count:
@@ -204,6 +215,7 @@ class _Run:
             tail_bytes=self.tail_bytes,
             signers=self.plans.signers,
             kernel=self.plans.kernel,
+            witnessed=self.witnesses.found(),
         )
 
 
@@ -234,17 +246,19 @@ def verify_path(
     witness: Sequence[WitnessedHead] = (),
     replay: bool = False,
     plan_key: str = "",
+    witness_keys: Sequence[WitnessKey] = (),
 ) -> Report:
     """Verify a ledger folder or a packed ledger, offline.
 
     Takes: `expected_nonce` and `expected_key` (hex), compared if given; `witness`, heads kept elsewhere
     (`read_witness`); `replay`, whether to recompute every verdict (step 6), once all else holds; `plan_key`, the key
-    that must have signed the plan that the run followed.
+    that must have signed the plan that the run followed; `witness_keys`, of witnesses each of which must have cosigned
+    a head in `witness`.
     Returns: the report; nothing that a bundle holds makes this raise.
     Raises: InputError, if there is nothing to read at the path.
     Source: KNOX §4.4.
     """
-    run = _Run(expected_nonce, expected_key, witness, plan_key)
+    run = _Run(expected_nonce, expected_key, witness, witness_keys, plan_key)
     try:
         return _verify(run, path, replay)
     except Flaw as flaw:
