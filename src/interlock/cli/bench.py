@@ -11,6 +11,7 @@ BENCHES = {
     "leaks": "encoded secrets in requests: how many are held; false alarms on ordinary texts",
     "ablation": "simulated oracles: a visor without one of its checks, corrections, panels",
     "cost": "calls and tokens of a seeing oracle beside the agent's",
+    "judge": "the judge of the regulation guard on cases of which the label is known",
     "results": "the page of results and its plots, from result files",
     "compare": "what changed between two results",
 }

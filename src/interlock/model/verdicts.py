@@ -2,6 +2,7 @@
 
 from enum import Enum
 
+from interlock.model.disclosures import Flow
 from interlock.model.records import dataclass
 
 
@@ -81,13 +82,15 @@ IN_PART = (HUNKS, REDACTED)
 class Check:
     """One guard's finding on one effect, recorded as a check node.
 
-    Takes: `rules`, the ids of the policies or rules that decided; `reason`, one line.
+    Takes: `rules`, the ids of the policies or rules that decided; `reason`, one line; `flows`, of the regulation guard
+    who would be told what.
     """
 
     guard: Guard
     outcome: CheckOutcome
     rules: tuple[str, ...]
     reason: str
+    flows: tuple[Flow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

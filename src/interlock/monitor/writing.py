@@ -3,6 +3,7 @@
 import re
 
 from interlock.model import commands as cmd
+from interlock.model.disclosures import Flow
 from interlock.model.errors import InterlockError
 from interlock.model.nodes import Node, NodeKind
 from interlock.model.verdicts import Decision, Guard, SemanticException, Verdict
@@ -92,6 +93,7 @@ def _checks_of_one(out: Writing, call: int, verdict: Verdict) -> dict[str, int]:
                     "rules": list(check.rules),
                     "reason": check.reason,
                     "effects": [verdict.effect_id],
+                    **_flows(check.flows),
                 }
             ],
         }
@@ -107,14 +109,13 @@ def _checks_of_one(out: Writing, call: int, verdict: Verdict) -> dict[str, int]:
 def _checks_of_all(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> dict[str, int]:
     deciding: dict[str, int] = {}
     for guard in Guard:
-        findings: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+        findings: dict[tuple[str, tuple[str, ...], str, tuple[Flow, ...]], list[str]] = {}
         derivations: list[object] = []
         for verdict in verdicts:
             for check in verdict.checks:
                 if check.guard is guard:
-                    findings.setdefault((check.outcome.value, check.rules, check.reason), []).append(
-                        verdict.effect_id
-                    )
+                    same = (check.outcome.value, check.rules, check.reason, check.flows)
+                    findings.setdefault(same, []).append(verdict.effect_id)
             if guard is Guard.PROVENANCE:
                 derivations += [
                     {"effect": verdict.effect_id, **_record(item)} for item in verdict.derivations
@@ -124,8 +125,14 @@ def _checks_of_all(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> di
         payload: dict[str, object] = {
             "guard": guard.value,
             "findings": [
-                {"outcome": outcome, "rules": list(rules), "reason": reason, "effects": effects}
-                for (outcome, rules, reason), effects in findings.items()
+                {
+                    "outcome": outcome,
+                    "rules": list(rules),
+                    "reason": reason,
+                    "effects": effects,
+                    **_flows(flows),
+                }
+                for (outcome, rules, reason, flows), effects in findings.items()
             ],
         }
         if derivations:
@@ -138,6 +145,10 @@ def _checks_of_all(out: Writing, call: int, verdicts: tuple[Verdict, ...]) -> di
             if verdict.checks and verdict.checks[-1].guard is guard:
                 deciding[verdict.effect_id] = seq
     return deciding
+
+
+def _flows(flows: tuple[Flow, ...]) -> dict[str, object]:
+    return {"flows": [_record(one) for one in flows]} if flows else {}
 
 
 def _record(value: object) -> dict[str, object]:

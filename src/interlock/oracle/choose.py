@@ -18,6 +18,7 @@ WORDS = (
     "answers:FILE",
     "seeing:MODEL",
     "visor:MODEL",
+    "judge:MODEL",
     "engine:URL",
     "cedar:URL",
     "webhook:NAME",
@@ -29,8 +30,8 @@ WORDS = (
 """What `--oracle` may say."""
 ORACLE_HELP = (
     "human (default on a terminal), strict (default without one), review (questions wait for `interlock review` in "
-    "another terminal), answers:FILE; seeing:MODEL or visor:MODEL of models.yaml; engine:URL (OPA), cedar:URL; "
-    "webhook:NAME; or a panel of any of them: all(A, B), any(A, B), majority(A, B, C), first(A, B, human)"
+    "another terminal), answers:FILE; seeing:MODEL, visor:MODEL or judge:MODEL of models.yaml; engine:URL (OPA), "
+    "cedar:URL; webhook:NAME; or a panel of any of them: all(A, B), any(A, B), majority(A, B, C), first(A, B, human)"
 )
 """The help text of every `--oracle`."""
 MODELS_HELP = (
@@ -132,6 +133,11 @@ def _leaf(name: str, opening: _Opening) -> Oracle:
 
             models = opening.models()
             return Visor(models.open(of), word=of, budget=models.budget)
+        case "judge":
+            from interlock.oracle.judge import Judge
+
+            models = opening.models()
+            return Judge(models.open(of), word=of, budget=models.budget)
         case "engine":
             from interlock.oracle.engine import open_engine
 
@@ -149,6 +155,7 @@ _NAMED = {
     "answers": ("file", "answers.yaml"),
     "seeing": ("model", "judge"),
     "visor": ("model", "judge"),
+    "judge": ("model", "judge"),
     "engine": ("URL", "http://localhost:8181/v1/data/interlock/decision"),
     "cedar": ("URL", "http://localhost:8180/v1/is_authorized"),
     "webhook": ("webhook", "desk"),

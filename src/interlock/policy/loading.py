@@ -32,6 +32,7 @@ from interlock.policy.tools.roles import ToolRoles
 
 if TYPE_CHECKING:
     from interlock.policy.lenses.lens import RequestLens
+    from interlock.policy.regulation import Regulation
 
 T = TypeVar("T")
 VERSION = 1
@@ -62,6 +63,7 @@ _KEYS = (
     "mcp",
     "lenses",
     "lens_texts",
+    "regulation",
     "cedar",
 )
 _ORDERS = ("files-first", "requests-first")
@@ -180,6 +182,7 @@ def _policy(
         corrections=_corrections(document, base.corrections if base else ONE_CORRECTION),
         lens=_lens(document, base.lens if base else Lens()),
         mcp=_mcp(document, base.mcp if base else ()),
+        regulation=_regulation(document, base.regulation if base else None),
         own_home=base.own_home if base else (),
         own_hosts=base.own_hosts if base else HostRules(),
     )
@@ -279,6 +282,14 @@ def _mcp(document: Document, base: tuple[McpServer, ...]) -> tuple[McpServer, ..
     from interlock.policy.mcp_loading import read_mcp
 
     return read_mcp(document, base)
+
+
+def _regulation(document: Document, base: "Regulation | None") -> "Regulation | None":
+    if document.values.get("regulation") is None:
+        return base
+    from interlock.policy.regulation_loading import read_regulation
+
+    return read_regulation(document, base)
 
 
 def _tools(document: Document, base: ToolRoles) -> ToolRoles:

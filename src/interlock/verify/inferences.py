@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from interlock.verify.exchanges import wrong_exchange
+from interlock.verify.judgements import Judgements, wrong_judgement
 from interlock.verify.report import Flaw
 from interlock.verify.walk import Header
 
@@ -22,7 +23,9 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "calls", "elapsed_ms")
 _FAULTS = frozenset(
     ("timeout", "status", "garbage", "too-large", "wrong-model", "no-key", "context", "budget", "unavailable")
 )
-_EVENTS = frozenset(("model-asked", "exchange-recorded", "request-made", "response-received"))
+_EVENTS = frozenset(
+    ("model-asked", "exchange-recorded", "request-made", "response-received", "oracle-answered")
+)
 
 
 class Inferences:
@@ -35,6 +38,7 @@ class Inferences:
     def __init__(self) -> None:
         self.count = 0
         self.fault: Flaw | None = None
+        self._judgements = Judgements()
         self._requests: dict[int, object] = {}
         self._answers: dict[object, tuple[int, object]] = {}
 
@@ -44,7 +48,13 @@ class Inferences:
         """Check the next nodes; one whose payload was taken out is passed over."""
         for place, (header, body) in enumerate(zip(headers, bodies, strict=True)):
             event = None if body is None else body.get("event")
+            if body is None and header[5] == b"inference":
+                self._judgements.hide()
             if body is None or event not in _EVENTS:
+                continue
+            if event == "oracle-answered":
+                if wrong := self._judgements.answered(body):
+                    self._found(first + place, wrong)
                 continue
             if event == "request-made":
                 self._requests[first + place] = _digest_in(body.get("request"), "body_digest")
@@ -60,6 +70,9 @@ class Inferences:
             wrong = "it is another kind of node"
         elif body["event"] == "model-asked":
             wrong = _wrong(header, body)
+            record = body.get("inference")
+            if not wrong and isinstance(record, dict):
+                self._judgements.add(record)
         else:
             wrong = wrong_exchange(header, body) or self._unlike_its_request(header, body)
             self._answers[body.get("effect_id")] = (seq, body.get("answer", ""))
@@ -95,7 +108,7 @@ def _wrong(header: Header, body: Mapping[str, object]) -> str:
     texts = {key: record.get(key, "") for key in _TEXTS}
     counts = {key: record.get(key, 0) for key in _COUNTS}
     trimmed = record.get("trimmed", [])
-    if unknown := record.keys() - texts.keys() - counts.keys() - {"trimmed"}:
+    if unknown := record.keys() - texts.keys() - counts.keys() - {"trimmed", "judged"}:
         return f"an unknown field `{min(unknown)}`"
     if missing := [key for key in _NEEDED if not record.get(key)]:
         return f"`{missing[0]}` is missing"
@@ -107,6 +120,8 @@ def _wrong(header: Header, body: Mapping[str, object]) -> str:
             return f"`{key}` is no count"
     if not isinstance(trimmed, list) or not all(isinstance(item, str) for item in trimmed):
         return "`trimmed` is no list of texts"
+    if "judged" in record and (wrong := wrong_judgement(record["judged"])):
+        return wrong
     return _unbound(header, texts, counts["calls"])
 
 

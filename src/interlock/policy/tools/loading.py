@@ -2,6 +2,7 @@
 
 from interlock.model.errors import PolicyError
 from interlock.model.labels import Confidentiality
+from interlock.model.toolkits import Disclosure
 from interlock.policy.document import Document, Path, Tree
 from interlock.policy.reading import (
     count_at,
@@ -44,12 +45,14 @@ TOOL_KEYS = (
     "links",
     "output",
     "clearance",
+    "discloses",
 )
 OUTPUT_KEYS = ("trust", "echo", "fields", "ranks", "covers", "makes", "correspondents", "level", "levels")
 CORRESPONDENT_KEYS = ("fields", "where")
 MADE = ("path", "name")
 """Types of what a call may say that it made."""
 RANK_KEYS = ("most", "least")
+DISCLOSE_KEYS = ("recipient", "data", "subject", "purpose")
 DELEGATE_KEYS = ("tool", "source", "roles", "with", "effects")
 SHAPED = ("email", "url", "iban", "phone")
 """Types of which a text can be said to hold exactly one."""
@@ -138,7 +141,17 @@ def _tool(document: Document, path: Path, name: str) -> ToolRole:
         links=_links(document, (*path, "links"), effect, steers) if "links" in given else False,
         output=_output(document, (*path, "output")) if given.get("output") is not None else Output(),
         **({"clearance": level_at(document, path, given, "clearance")} if "clearance" in given else {}),
+        discloses=_discloses(document, (*path, "discloses")) if given.get("discloses") is not None else None,
     )
+
+
+def _discloses(document: Document, path: Path) -> Disclosure:
+    given = section(document, path, DISCLOSE_KEYS, "discloses: {recipient: [to], data: [body]}")
+    if not given.get("data"):
+        raise document.mistake(
+            path, "it is not said what is given to somebody", hint="write `data: [body]`, each an argument"
+        )
+    return Disclosure(**{key: _names(document, path, key, given) for key in DISCLOSE_KEYS})
 
 
 def _links(document: Document, path: Path, effect: str, steers: tuple[tuple[str, str], ...]) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import field
 
 from interlock.model.labels import Confidentiality
 from interlock.model.records import dataclass
+from interlock.model.toolkits import Disclosure
 
 READ = "read"
 EGRESS = "egress"
@@ -83,7 +84,8 @@ class ToolRole:
     go on without its answer; `asks`, phrases by which a task asks for it; `follows`, tools whose released call it only
     completes; `inert`, whether it makes something empty of the user's own; `chooses`, arguments for which the agent may
     choose among the user's own things; `links`, whether it may open the links of a site that the task names;
-    `clearance`, what may be given to it.
+    `clearance`, what may be given to it; `discloses`, which of its arguments say who is told what, None where that is
+    not declared.
     """
 
     name: str
@@ -100,6 +102,7 @@ class ToolRole:
     links: bool = False
     output: Output = field(default_factory=Output)
     clearance: Confidentiality = Confidentiality.PUBLIC
+    discloses: Disclosure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
