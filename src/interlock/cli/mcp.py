@@ -31,6 +31,18 @@ def main(words: list[str]) -> int:
         "--task", metavar="TEXT", default="", help="the task in your words; what it names is vouched for"
     )
     form.add_argument(
+        "--plan",
+        metavar="FILE",
+        help="the signed plan that the calls follow (see `interlock plan`); its prompt is the task",
+    )
+    form.add_argument(
+        "--plan-key",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="a key beside yours that may have signed it",
+    )
+    form.add_argument(
         "--oracle",
         metavar="NAME",
         default="",
@@ -84,6 +96,8 @@ def main(words: list[str]) -> int:
         models=arguments.models,
         deadline_s=arguments.deadline,
         note=note,
+        plan=arguments.plan,
+        plan_keys=tuple(arguments.plan_key),
     )
     if not arguments.upstream:
         from interlock.mcp.stdio import serve_stdio

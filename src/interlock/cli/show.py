@@ -71,6 +71,7 @@ def _nodes(ledger: str) -> int:
 
 
 def _print(story: RunStory, *, everything: bool) -> None:
+    from interlock.runtime.plan_story import denied_lines, plan_lines
     from interlock.runtime.story import Fate
 
     ink = Ink(sys.stdout)
@@ -85,6 +86,8 @@ def _print(story: RunStory, *, everything: bool) -> None:
             print(f"{ink.strong('staged')}    {root.name}: {safe(root.path)} ({stood.staging.value})")
         print(f"{ink.strong('policy')}    {safe(stood.policy_name)} {stood.policy_digest[:12]}")
         print(f"{ink.strong('oracle')}    {safe(stood.oracle)}")
+        for line in plan_lines(story):
+            print(f"{ink.strong('plan')}      {safe(line)}")
         for item in stood.degraded:
             print(ink.warn(f"degraded  {item}"))
     if story.exited is not None:
@@ -114,6 +117,8 @@ def _print(story: RunStory, *, everything: bool) -> None:
     for traffic in story.unreadable if everything else story.unreadable[:FOLD]:
         times = f" ({traffic.count} times)" if traffic.count > 1 else ""
         print(ink.warn(f"unread    {safe(traffic.host)}:{traffic.port}: {safe(traffic.reason)}{times}"))
+    for line in denied_lines(story.denied, len(story.denied) if everything else FOLD):
+        print(ink.warn(f"denied    {safe(line)}"))
     if story.thrown_away:
         print(f"{ink.strong('not kept')}  {_thrown(story)}")
     for fate in Fate:
@@ -262,6 +267,7 @@ def _document(story: RunStory) -> dict[str, object]:
     from dataclasses import asdict
 
     from interlock.monitor.codec import plain
+    from interlock.runtime.plan_story import plan_document
 
     return {
         "run": story.folder.run_id,
@@ -280,6 +286,8 @@ def _document(story: RunStory) -> dict[str, object]:
         "thrown": list(story.thrown),
         "nodes": story.nodes,
         "inferences": [asdict(item) for item in story.inferences],
+        "plan": plan_document(story),
+        "denied": [asdict(item) for item in story.denied],
         "exchanges": [asdict(item) for item in story.exchanges],
         "unreadable_traffic": [plain(item) for item in story.unreadable],
         "effects": [document(record, story) for record in story.effects.values()],

@@ -37,7 +37,8 @@ class Settings:
     Takes: `server`, its name, by which the policy knows its tools; `policy`, a file, None for the default; `task`, the
     principal's words; `oracle`, as in `--oracle`, `""` to ask the client's own user; `models`, the file of models;
     `deadline_s`, how long a client's user may think; `note`, who is told one line at a time; `alone`, whether the loop
-    has no other session.
+    has no other session; `plan`, the signed plan's file that the calls follow, whose prompt is the task where none is
+    given, and `plan_keys`, names of keys that may have signed it.
     """
 
     server: str
@@ -48,6 +49,8 @@ class Settings:
     deadline_s: float = 300.0
     note: Callable[[str], None]
     alone: bool = False
+    plan: str | None = None
+    plan_keys: tuple[str, ...] = ()
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -86,6 +89,12 @@ def open_session(settings: Settings) -> Session:
     policy = policy_of(settings)
     oracle = _oracle(settings)
     said = server_of(policy, settings.server)
+    plan, task = "", settings.task
+    if settings.plan is not None:
+        from interlock.sdk.planning import read_followed
+
+        followed = read_followed(settings.plan, settings.plan_keys)
+        plan, task = followed.envelope, task or followed.task
 
     def open_run(put: Put, read_only: Mapping[str, tuple[str, ...]]) -> Scope:
         from interlock.sdk.opening import open_scope
@@ -95,11 +104,12 @@ def open_session(settings: Settings) -> Session:
             asked = AskingClient(put, asyncio.get_running_loop(), settings.deadline_s)
         return open_scope(
             policy=_believing(policy, settings, read_only),
-            task=settings.task,
+            task=task,
             oracle=asked,
             oracle_name=asked.name,
             name=f"mcp {settings.server}",
             choice=StuckChoice.DROP,
+            plan=plan,
         )
 
     return Session(

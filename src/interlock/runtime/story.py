@@ -9,6 +9,7 @@ from enum import Enum
 from interlock.model import events as ev
 from interlock.model.effects import Effect, Reach
 from interlock.model.inferences import Inference
+from interlock.model.manifest import Manifest
 from interlock.model.moves import Moved, moved_effects
 from interlock.model.phases import Phase
 from interlock.model.records import dataclass
@@ -85,6 +86,10 @@ class RunStory:
     interruptions: list[str] = field(default_factory=list)
     unreadable: list[ev.TrafficRefused] = field(default_factory=list)
     """Traffic that could not be read, and so went nowhere."""
+    manifest: Manifest | None = None
+    """The plan that it followed, None for none."""
+    taken: frozenset[str] = frozenset()
+    """The ids of the steps of the plan that were taken."""
     denied: list[ev.CallDenied] = field(default_factory=list)
     """System calls that the kernel denied, since the manifest does not authorise them."""
     thrown_away: int = 0
@@ -190,6 +195,8 @@ def tell(path: str) -> RunStory:
             case ev.ActionsAnnounced() | ev.IntentRecorded() | ev.DiscardRequested():
                 pass
         hanging = _hanging(story, item.state, hanging)
+        if item.state.knowledge is not None and item.state.knowledge.manifest is not None:
+            story.manifest, story.taken = item.state.knowledge.manifest, item.state.knowledge.progress.taken
     return story
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from interlock.evidence import LedgerWriter
@@ -25,15 +26,24 @@ def open_unconfined(
     argv: tuple[str, ...],
     degraded: str,
     parent: str = "",
+    plan: str = "",
+    receipt: tuple[tuple[str, str], ...] = (),
 ) -> tuple[Performer, runs.RunLock]:
     """Begin a run whose effects come from a lens alone.
 
     Takes: `oracle_name`, as the ledger records it; `argv`, what stands for a command; `degraded`, what the run's record
-    says of what is not seen; `parent`, the folder that the run lies in, that of all runs where none is given.
+    says of what is not seen; `parent`, the folder that the run lies in, that of all runs where none is given;
+    `plan`, the signed envelope of the plan that is followed, `""` for none; `receipt`, what the kernel
+    enforces where the process confined itself.
     Returns: what performs its commands, and the lock on its folder, for the caller to release.
-    Raises: InputError, where the state folder cannot be used; IntegrityError, where the ledger cannot be begun: nothing
-    is left behind then.
+    Raises: InputError, where the state folder cannot be used, or the plan is one of another task; IntegrityError, where
+    the ledger cannot be begun: nothing is left behind then.
     """
+    if plan:
+        from interlock.runtime.planned_policy import check_task, with_plan
+
+        check_task(plan, task)
+        policy = with_plan(policy, plan)
     run_id = runs.new_run_id()
     path, _none = runs.create(run_id, (), parent=parent)
     lock = runs.RunLock(path)
@@ -54,8 +64,7 @@ def open_unconfined(
         manifest = {
             "policy_name": policy.name,
             "policy_digest": policy.digest,
-            "argv": list(argv),
-            "plan": None,
+            "plan": {"digest": sha256(plan.encode()).hexdigest()} if plan else None,
         }
         ledger = LedgerWriter.create(folder.ledger, run_id=run_id, apm=manifest, key=key, secret=secret)
         performer = Performer(folder=folder, ledger=ledger, oracle=oracle, note=_quiet)
@@ -71,9 +80,10 @@ def open_unconfined(
                 policy_name=policy.name,
                 policy_digest=policy.digest,
                 policy_text=policy.text,
-                receipt=(),
+                receipt=receipt,
                 degraded=(degraded,),
                 file_events="none",
+                manifest=plan,
             )
         )
         ledger.barrier()

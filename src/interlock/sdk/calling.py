@@ -140,7 +140,8 @@ def calling(scope: Scope, calls: Calls, make: jobs.Make) -> jobs.Steps[Outcome]:
 
 def _once(scope: Scope, make: jobs.Make, text: str, call_id: str) -> jobs.Steps[Outcome]:
     name = make.guarded.name
-    effect_id, passage, work = scope.propose(ToolCall(call=call_id, tool=name, arguments=text), make)
+    call = ToolCall(call=call_id, tool=name, arguments=text, branch=make.branch)
+    effect_id, passage, work = scope.propose(call, make)
     if work or isinstance(passage, Future):
         passage = yield from scope.settling(effect_id, passage, work)
     if isinstance(passage, Placeholder):

@@ -6,13 +6,13 @@ too.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
-from interlock.model.errors import InputError, PolicyError
+from interlock.model.errors import InputError
 from interlock.policy import Policy, load_policy
-from interlock.policy.document import read_document
+from interlock.runtime.policy_writing import own_keys, written
 
 DEFAULT_POLICY = """\
 version: 1
@@ -65,26 +65,30 @@ def with_tools(
                 f"the tool `{name}` is declared in the code and in the policy `{policy.name}`",
                 hint="keep one of the two: guard() without roles takes those of the policy",
             )
-    before = read_document(policy.text, filename=policy.name).values
-    wanted = {**before, "tools": {**(before.get("tools") or {}), **declared}}
-    text = policy.text.rstrip("\n") + "\n" + _line("tools", wanted["tools"])
-    if before.get("tools") is not None or not _says(text, wanted, policy.name):
-        text = "".join(_line(key, value) for key, value in wanted.items())
-        if not _says(text, wanted, policy.name):
-            raise PolicyError(
-                "what the code declares of its tools cannot be written into this policy",
-                filename=policy.name,
-                hint="use plain names of tools and arguments, or declare them in the policy itself",
-            )
-    return load_policy(text, filename=policy.name)
+    tools = {**own_keys(policy, "tools"), **declared}
+    return written(policy, {"tools": tools}, what="the code declares of its tools")
 
 
-def _line(key: str, value: object) -> str:
-    return f"{key}: {json.dumps(value, ensure_ascii=False)}\n"
+def declared_of(name: str, roles: Mapping[str, Any], more: Mapping[str, object] | None) -> dict[str, object]:
+    """Return what a program declares of a function, as the key `tools` of a policy has it."""
+    found: dict[str, object] = dict(more or {})
+    for key, value in roles.items():
+        if value is None or value == "" or value is False or value in ((), [], {}):
+            continue
+        if isinstance(value, Mapping):
+            found[key] = dict(value)
+        elif isinstance(value, str | bool):
+            found[key] = value
+        else:
+            found[key] = list(value)
+    if found and "effect" not in found:
+        raise InputError(
+            f"the roles of `{name}` say no effect",
+            hint='add effect="read", "egress", "write", "send", "destroy" or "credential"',
+        )
+    return found
 
 
-def _says(text: str, wanted: Mapping[str, object], name: str) -> bool:
-    try:
-        return bool(read_document(text, filename=name).values == wanted)
-    except PolicyError:
-        return False
+def names_in(value: object) -> tuple[str, ...]:
+    """Return the names of parameters in what is declared of a function."""
+    return tuple(value) if isinstance(value, dict | list) else ()

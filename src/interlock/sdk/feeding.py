@@ -18,6 +18,8 @@ from interlock.model.tools import ToolResult
 from interlock.model.verdicts import SemanticException
 from interlock.runtime.performer import LedgerLost, now_ns
 from interlock.sdk import answers, jobs
+from interlock.sdk.branching import branch_in
+from interlock.sdk.confining import denials
 from interlock.sdk.errors import NoScope
 from interlock.sdk.holding import OVER, Holding, Open, Passage, Passed, TurnedAway, Unwanted, Work
 from interlock.sdk.placeholder import Placeholder
@@ -115,8 +117,26 @@ class Feeding:
             if state.phase is not Phase.RUNNING or effect_id not in state.flying or self._lost is not None:
                 return  # the scope is over: it stands there as unknown
             self._feed(ev.ToolReturned(effect_id=effect_id, result=result))
+            self._tell_denied()
             if at_once:
                 self._sign()
+
+    def _tell_denied(self) -> None:
+        """Record the system calls that the kernel denied to a process that confined itself to this plan."""
+        knowledge = self._performer.state.knowledge
+        if knowledge is None or knowledge.manifest is None:
+            return
+        for one in denials():
+            self._feed(
+                ev.CallDenied(
+                    name=one.name,
+                    number=one.number,
+                    count=one.count,
+                    detail=one.detail,
+                    advice=one.advice,
+                    branch=branch_in(self),
+                )
+            )
 
     def told(self, event: ev.ToolsListed | ev.TrafficRefused) -> State:
         """Record what a tool server said that asks for no decision. Returns: where the fold stands.

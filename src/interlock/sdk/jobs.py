@@ -36,13 +36,15 @@ class Ask:
 class Make:
     """Call a guarded function. Gives: its answer; raises what it raises.
 
-    Takes: `call_id`, the caller's own, `""` for none: by it the function's own guarded calls know that they are inside.
+    Takes: `call_id`, the caller's own, `""` for none: by it the function's own guarded calls know that they are inside;
+    `branch`, of the agent among several whose call it is.
     """
 
     guarded: Guarded
     args: Sequence[Any]
     kwargs: Mapping[str, Any]
     call_id: str = ""
+    branch: str = ""
 
     def text(self) -> str:
         """Return the arguments as the ledger has them, as they are now."""

@@ -17,8 +17,9 @@ from interlock.model.errors import InputError, InterlockError
 from interlock.model.events import StuckChoice
 from interlock.sdk import jobs
 from interlock.sdk.arguments import Signature
+from interlock.sdk.branching import branch_in
 from interlock.sdk.calling import Calls, Came, Guarded, Outcome, calling, whole
-from interlock.sdk.declared import read_policy, with_tools
+from interlock.sdk.declared import declared_of, names_in, read_policy, with_tools
 from interlock.sdk.errors import NoScope, Refusal, Refused
 from interlock.sdk.placeholder import Placeholder
 
@@ -44,7 +45,9 @@ class Monitor:
     principal's words, which vouch; `oracle`, who is asked about the rest, in the words of `--oracle`, or an oracle of
     your own; `on_refusal`, whether a refused call raises `Refused` or gives a `Refusal`; `on_failure`, how the scope's
     end goes on after a call that waited and failed: `drop` what was to follow it, or `skip` it alone; `models`, the
-    file of models that the oracle names; `name`, by which `interlock runs` lists its runs.
+    file of models that the oracle names; `name`, by which `interlock runs` lists its runs; `plan`, a signed plan's file
+    or text, whose prompt is the task where none is given; `plan_keys`, names of keys that may have signed it beside the
+    user's own.
     Raises: InputError, PolicyError.
     """
 
@@ -58,10 +61,18 @@ class Monitor:
         on_failure: OnFailure = "drop",
         models: str | None = None,
         name: str = "",
+        plan: str | os.PathLike[str] | None = None,
+        plan_keys: Iterable[str] = (),
     ) -> None:
         _one_of("on_refusal", on_refusal, ("raise", "return"))
         _one_of("on_failure", on_failure, ("drop", "skip"))
         self._policy = read_policy(policy)
+        self._plan = ""
+        if plan is not None:
+            from interlock.sdk.planning import read_followed
+
+            followed = read_followed(plan, plan_keys)
+            self._plan, task = followed.envelope, task or followed.task
         self._task = task
         self._oracle = oracle
         self._models = models
@@ -166,11 +177,11 @@ class Monitor:
         if on_refusal is not None:
             _one_of("on_refusal", on_refusal, ("raise", "return"))
         called = name or getattr(function, "__name__", "") or type(function).__name__
-        declared = _declared(called, roles, more)
+        declared = declared_of(called, roles, more)
         signature = None if by_name else Signature(function, without)
         if signature is not None:
             for key in ("steers", "acts", "carries", "internal_without", "chooses"):
-                signature.check(_names_in(declared.get(key)), key)
+                signature.check(names_in(declared.get(key)), key)
         made, is_async = whole(function, called)
         guarded = Guarded(
             name=called,
@@ -256,12 +267,16 @@ class Monitor:
 
     def _call(self, guarded: Guarded, args: Any, kwargs: Mapping[str, Any], call_id: str) -> Any:
         opened = self._innermost()
-        make = jobs.Make(guarded=guarded, args=args, kwargs=kwargs, call_id=call_id)
+        make = jobs.Make(
+            guarded=guarded, args=args, kwargs=kwargs, call_id=call_id, branch=branch_in(opened.scope)
+        )
         return _given(guarded, jobs.run(calling(opened.scope, opened.calls, make)))
 
     async def _acall(self, guarded: Guarded, args: Any, kwargs: Mapping[str, Any], call_id: str) -> Any:
         opened = self._innermost()
-        make = jobs.Make(guarded=guarded, args=args, kwargs=kwargs, call_id=call_id)
+        make = jobs.Make(
+            guarded=guarded, args=args, kwargs=kwargs, call_id=call_id, branch=branch_in(opened.scope)
+        )
         steps = calling(opened.scope, opened.calls, make)
         return _given(guarded, await jobs.arun(steps, durable=opened.scope.changes(guarded.name)))
 
@@ -290,6 +305,7 @@ class Monitor:
             oracle_name=oracle.name,
             name=self._name,
             choice=self._choice,
+            plan=self._plan,
         )
         return self.last
 
@@ -367,30 +383,6 @@ def _given(guarded: Guarded, outcome: Outcome) -> Any:
     if isinstance(outcome, Refusal) and not guarded.returns_refusals:
         raise Refused(outcome)
     return outcome
-
-
-def _declared(name: str, roles: Mapping[str, Any], more: Mapping[str, object] | None) -> dict[str, object]:
-    """Return what a program declares of a function, as the key `tools` of a policy has it."""
-    found: dict[str, object] = dict(more or {})
-    for key, value in roles.items():
-        if value is None or value == "" or value is False or value in ((), [], {}):
-            continue
-        if isinstance(value, Mapping):
-            found[key] = dict(value)
-        elif isinstance(value, str | bool):
-            found[key] = value
-        else:
-            found[key] = list(value)
-    if found and "effect" not in found:
-        raise InputError(
-            f"the roles of `{name}` say no effect",
-            hint='add effect="read", "egress", "write", "send", "destroy" or "credential"',
-        )
-    return found
-
-
-def _names_in(value: object) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, dict | list) else ()
 
 
 def _one_of(what: str, given: str, known: tuple[str, ...]) -> None:

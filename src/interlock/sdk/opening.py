@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interlock.model import events as ev
 from interlock.model.errors import InputError
 from interlock.runtime.unconfined import open_unconfined
+from interlock.sdk.confining import receipt
 from interlock.sdk.scope import Scope
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ def open_scope(
     name: str,
     choice: ev.StuckChoice,
     parent: str = "",
+    plan: str = "",
 ) -> Scope:
     """Begin a run of guarded functions.
 
     Takes: `oracle_name`, as the ledger records it; `name`, the program's, in place of a command; `choice`, how it goes
     on after a call that waited and failed; `parent`, the folder that the run lies in, that of all runs where none is
-    given.
+    given; `plan`, the signed envelope of the plan that its calls follow.
     Raises: InputError, where the state folder cannot be used; IntegrityError, where the ledger cannot be begun.
     """
     try:
@@ -49,5 +51,7 @@ def open_scope(
         argv=(name,),
         degraded=UNCONFINED,
         parent=parent,
+        plan=plan,
+        receipt=receipt() if plan else (),
     )
     return Scope(performer, lock, choice)

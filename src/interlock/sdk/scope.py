@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from interlock.policy.tools.roles import READ
 from interlock.runtime import sending
 from interlock.runtime.performer import now_ns
 from interlock.sdk import answers, jobs
+from interlock.sdk.branching import entered
 from interlock.sdk.errors import ParkedFailed, Refusal, Refused
 from interlock.sdk.feeding import DROPPED, FAILED, MADE, WAITING, Feeding, Kept
 from interlock.sdk.holding import (
@@ -76,6 +78,14 @@ class Scope(Feeding):
     def fate_of(self, effect_id: str) -> str:
         """Return what became of a call that waited."""
         return self._kept[effect_id].state
+
+    def branch(self, name: str) -> AbstractContextManager[None]:
+        """Return what is entered around the code of one agent among several: its calls are those of a branch.
+
+        Takes: `name`, as the plan has it. Threads and tasks that are begun inside belong to it too, as far as they take
+        over the context.
+        """
+        return entered(self, name)
 
     def value_of(self, placeholder: Placeholder) -> Any:
         """Resolve a call that waits, and return its answer."""
@@ -283,6 +293,7 @@ class Scope(Feeding):
     def _end(self, *, discard: bool) -> tuple[Work, ...]:
         if self._performer.state.phase is not Phase.RUNNING:
             return ()
+        self._tell_denied()
         for effect_id in [*self._performer.state.flying]:
             gone = answers.unknown("the scope ended before its answer")
             self._feed(ev.ToolReturned(effect_id=effect_id, result=gone))
