@@ -17,6 +17,7 @@ from benchmarks.guarded import guarded
 from benchmarks.ledger import ledger
 from benchmarks.lens import lens
 from benchmarks.mcp import mcp
+from benchmarks.mcp_crowd import mcp_crowd
 from benchmarks.pause import pause
 from benchmarks.plan import Benchmark, Plan
 from benchmarks.policy_step import policy_step
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "guarded": guarded,
     "gateway": gateway,
     "mcp": mcp,
+    "mcp-crowd": mcp_crowd,
     "plan": deriving,
 }
 
