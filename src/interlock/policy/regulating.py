@@ -125,6 +125,7 @@ def _refused(verdict: Verdict, rule: str, reason: str, flows: tuple[Flow, ...]) 
         effect_id=verdict.effect_id,
         decision=Decision.REFUSE,
         checks=(*verdict.checks, check),
+        derivations=verdict.derivations,
         exception=_exception(rule, reason),
     )
 
