@@ -14,7 +14,7 @@ from interlock.model import events as ev
 from interlock.model.actions import AnnouncedCall
 from interlock.model.effects import ChangeKind, FileChange, FileStamp, FileType, HostEdit
 from interlock.model.inferences import Inference
-from interlock.model.manifest import Mode
+from interlock.model.manifest import Mode, StopCondition
 from interlock.model.phases import ALLOWED, LIVING, Phase
 from interlock.model.places import Place, Root
 from interlock.model.records import changed
@@ -23,6 +23,7 @@ from interlock.model.tools import ToolCall, ToolDefinition, ToolResult
 from interlock.model.verdicts import Decision
 from interlock.monitor import State, event_from_payload, event_payload, step
 from interlock.policy import load_policy
+from interlock.policy.stopping import branch_of
 
 POLICY = load_policy(
     """version: 1
@@ -235,6 +236,7 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
                 changed,
                 CALLS,
                 server=st.sampled_from(["", "", "b"]),
+                branch=st.sampled_from(["", "", "left"]),
                 exchange=st.sampled_from(["", *talks]),
             ),
         ),
@@ -252,6 +254,14 @@ def events(allowed: frozenset[type], released: tuple[str, ...], state: State) ->
             count=st.integers(1, 3),
             detail=st.sampled_from(["", "AF_INET"]),
             advice=st.sampled_from(["", "socket: why"]),
+        ),
+        ev.TurnTaken: st.builds(
+            ev.TurnTaken, branch=st.sampled_from(["", "left"]), prompt_tokens=st.integers(0, 9)
+        ),
+        ev.StopReached: st.builds(
+            ev.StopReached,
+            condition=st.just(StopCondition.EXTERNAL),
+            branch=st.sampled_from(["left", "right", ""]),
         ),
         ev.TrafficRefused: st.just(ev.TrafficRefused(host="x", port=1, reason="not http")),
         ev.TaskGiven: st.builds(
@@ -350,7 +360,7 @@ def verdicts(state: State) -> list[tuple[object, ...]]:
     ]
 
 
-RECORDS = (ev.CallDenied, ev.ActionsAnnounced, ev.ExchangeRecorded, ev.ModelAsked)
+RECORDS = (ev.CallDenied, ev.TurnTaken, ev.ActionsAnnounced, ev.ExchangeRecorded, ev.ModelAsked)
 INBOUND = (ev.ActivityObserved, ev.LabelsKnown, ev.ResponseReceived, ev.ToolReturned)
 
 
@@ -401,6 +411,7 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
     left: set[str] = set()
     answered: dict[str, int] = {}
     redact: dict[str, bool] = {}
+    branches: dict[str, str] = {}
     for _ in range(data.draw(st.integers(4, 25))):
         allowed = ALLOWED[state.phase] | (LIVING[state.living] if state.living else frozenset())
         if not allowed:
@@ -414,6 +425,9 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
             redact |= _first_answers(before, event)
         state, commands = step(state, event)
         _knows_only_what_came_in(before, event, state)
+        if state.latest is not None:
+            branches[state.latest.effect.id] = branch_of(state.latest.effect)
+        stops = before.knowledge.stops if before.knowledge is not None else None
         if isinstance(event, RECORDS):
             assert changed(state, next_seq=before.next_seq) == before, (
                 "an announced action, or a call of a model, was no mere record"
@@ -427,6 +441,10 @@ def test_the_law_holds_on_every_trajectory(data: st.DataObject) -> None:
             if isinstance(command, cmd.Append):
                 seqs.append(command.node.seq)
                 assert command.node.parent is None or command.node.parent < command.node.seq
+            if isinstance(command, cmd.LetPass | cmd.Park) and stops is not None:
+                assert not any(one.holds_in(branches[command.effect_id]) for one in stops.reached), (
+                    "something of a stopped branch went on"
+                )
             if isinstance(command, cmd.LetPass | cmd.Send):
                 assert command.effect_id not in turned_away, "a refused request left"
                 again_by_choice = isinstance(event, ev.Resumed | ev.StuckSettled)

@@ -260,6 +260,11 @@ class Sandbox:
                 return f"/proc/self/fd/{self._views[index]}"
         raise KeyError(name)
 
+    @property
+    def first_process(self) -> int:
+        """Return the process below which all of the command's are, as the host numbers it."""
+        return self._pid
+
     def stop(self) -> None:
         """Ask the command to end (SIGTERM); what is still there after five seconds is ended by force."""
         from threading import Timer

@@ -94,6 +94,7 @@ def open_session(settings: Settings) -> Session:
         from interlock.sdk.planning import read_followed
 
         followed = read_followed(settings.plan, settings.plan_keys)
+        _check_stops(followed.envelope)
         plan, task = followed.envelope, task or followed.task
 
     def open_run(put: Put, read_only: Mapping[str, tuple[str, ...]]) -> Scope:
@@ -122,6 +123,28 @@ def open_session(settings: Settings) -> Session:
         siblings=of_the_same_client(settings.server),
         alone=settings.alone,
     )
+
+
+def _check_stops(envelope: str) -> None:
+    """Check that a plan's stop conditions can be held to here. Raises: InputError."""
+    from interlock.manifest.statement import read_envelope
+
+    stop = read_envelope(envelope).stop
+    unseen = [
+        name
+        for name, value in (
+            ("turns", stop.turns),
+            ("tokens", stop.tokens),
+            ("money", stop.money),
+            ("memory", stop.memory_bytes),
+        )
+        if value
+    ]
+    if unseen:
+        raise InputError(
+            f"the plan stops at {', '.join(unseen)}, of which nothing is seen before an MCP server",
+            hint="plan with `wall` and `failures` alone, or run the agent itself: interlock run --plan FILE",
+        )
 
 
 def _oracle(settings: Settings) -> Oracle | None:

@@ -1,6 +1,7 @@
 """Commands: what the core asks the runtime to perform. Imperative; one `match` performs them."""
 
 from interlock.model.effects import Effect
+from interlock.model.manifest import StopCondition
 from interlock.model.nodes import Node
 from interlock.model.records import dataclass
 from interlock.model.redactions import Redaction
@@ -160,6 +161,17 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndCommand:
+    """End the command, since a stop was reached; answer, once it is gone, with `Interrupted`.
+
+    Takes: `why`, in words. Where there is no command (guarded functions), what is refused from now on ends the agent.
+    """
+
+    condition: StopCondition
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
     """Leave the scope open: keep the staged copy and the ledger for a later resolution.
 
@@ -193,6 +205,7 @@ Command = (
     | PutBack
     | EndScope
     | Notify
+    | EndCommand
     | Hold
     | Seal
 )

@@ -22,6 +22,7 @@ from interlock.model.choices import (
 )
 from interlock.model.effects import FileChange
 from interlock.model.inferences import Inference
+from interlock.model.manifest import StopCondition
 from interlock.model.places import Root
 from interlock.model.records import dataclass
 from interlock.model.requests import NetMessage, NetRequest, NetResponse, Outcome
@@ -62,6 +63,7 @@ __all__ = [
     "ScopeDiscarded",
     "Staging",
     "Standing",
+    "StopReached",
     "StuckChoice",
     "StuckSettled",
     "TaskGiven",
@@ -69,6 +71,7 @@ __all__ = [
     "ToolReturned",
     "ToolsListed",
     "TrafficRefused",
+    "TurnTaken",
     "ViewRestored",
     "Vote",
 ]
@@ -130,6 +133,34 @@ class CallDenied:
     detail: str = ""
     advice: str = ""
     branch: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnTaken:
+    """The agent's model gave an answer that no lens sees: the program that runs the agent says so.
+
+    Takes: `branch`, of the agent; `model`, as its prices name it; the tokens of prompt and answer, 0 where the program
+    says nothing of them.
+    """
+
+    branch: str = ""
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReached:
+    """Something that the fold cannot count by itself ends the run, or a branch of it.
+
+    Takes: `condition`, WALL, MEMORY or EXTERNAL; `value`, milliseconds or bytes, 0 for EXTERNAL; `branch`, of EXTERNAL
+    alone, `""` for the whole run; `detail`, who asked for it, or why.
+    """
+
+    condition: StopCondition
+    value: int = 0
+    branch: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,6 +487,8 @@ Event = (
     TaskGiven
     | BoundaryStood
     | CallDenied
+    | TurnTaken
+    | StopReached
     | ActivityObserved
     | ActivityLost
     | LabelsKnown

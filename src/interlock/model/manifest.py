@@ -65,6 +65,18 @@ class Price:
     completion: int
 
 
+class StopCondition(Enum):
+    """What can end a run, or a branch of it, whatever is left of the plan (KNOX §4.2, the stop guard)."""
+
+    TURNS = "turns"
+    WALL = "wall"
+    TOKENS = "tokens"
+    MONEY = "money"
+    FAILURES = "failures"
+    MEMORY = "memory"
+    EXTERNAL = "external"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopConditions:
     """When execution ends whatever is left of the plan; 0 where nothing is said.

@@ -48,6 +48,8 @@ ALLOWED: dict[Phase, frozenset[type]] = {
             ev.ResponseReceived,
             ev.TrafficRefused,
             ev.CallDenied,
+            ev.TurnTaken,
+            ev.StopReached,
             ev.ModelAsked,
             ev.OracleAnswered,
             ev.CommandExited,

@@ -31,6 +31,8 @@ EVENT_NAMES: dict[type, str] = {
     ev.ResponseReceived: "response-received",
     ev.TrafficRefused: "traffic-refused",
     ev.CallDenied: "call-denied",
+    ev.TurnTaken: "turn-taken",
+    ev.StopReached: "stop-reached",
     ev.CommandExited: "command-exited",
     ev.ChangesListed: "changes-listed",
     ev.ModelAsked: "model-asked",

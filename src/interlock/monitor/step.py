@@ -50,12 +50,9 @@ def step(state: State, event: ev.Event) -> tuple[State, Commands]:
             f"`{type(event).__name__}` does not settle what is stuck",
             hint=f"interlock recover {state.run_id}",
         )
-    stops = state.knowledge is not None and state.knowledge.stops is not None
-    if stops:
-        state = stopping.before(state, event)
     after, commands = _take(state, event, stage)
-    if stops:
-        after, commands = stopping.after(after, event, commands)
+    if after.knowledge is not None and after.knowledge.stops is not None:
+        after, commands = stopping.counted(state, after, event, commands)
     if state.living is not None and after.living is None and after.phase is Phase.RUNNING and after.waiting:
         # Who hangs on a parked request had to wait until the scope was over.
         out = Writing(after)
@@ -89,6 +86,10 @@ def _take(state: State, event: ev.Event, stage: Phase) -> tuple[State, Commands]
             return traffic.traffic_refused(state, event)
         case ev.CallDenied():
             return _call_denied(state, event)
+        case ev.TurnTaken():
+            return stopping.turn_taken(state, event)
+        case ev.StopReached():
+            return stopping.stop_reached(state, event)
         case ev.CommandExited():
             return _command_exited(state, event)
         case ev.ChangesListed():

@@ -72,7 +72,7 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
     verdicts: list[Verdict] = []
     guarded = knowledge.manifest is not None or knowledge.stops is not None
     for effect, origin, number in zip(effects, derived, numbers, strict=True):
-        if guarded and (stop := _stopped(policy, knowledge, effect)) is not None:
+        if guarded and (stop := _stopped(knowledge, effect)) is not None:
             verdicts.append(stop)
         elif outside := policy.operator.outside(effect):
             verdicts.append(_unsuited(policy, effect, outside))
@@ -88,11 +88,11 @@ def decide(policy: Policy, knowledge: Knowledge, effects: Sequence[Effect]) -> t
     return _regulated(policy, knowledge, effects, _tied(policy, knowledge, effects, tuple(verdicts)))
 
 
-def _stopped(policy: Policy, knowledge: Knowledge, effect: Effect) -> Verdict | None:
+def _stopped(knowledge: Knowledge, effect: Effect) -> Verdict | None:
     """Refuse what comes after a stop; None where nothing is stopped."""
     from interlock.policy.guarding import refused, stopped
 
-    found = stopped(policy, knowledge, effect)
+    found = stopped(knowledge, effect)
     return None if found is None or found.exception is None else refused(effect, (), found)
 
 

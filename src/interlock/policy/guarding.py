@@ -18,7 +18,6 @@ from interlock.model.verdicts import (
     SemanticException,
     Verdict,
 )
-from interlock.policy.declaration import Policy
 from interlock.policy.provenance import Knowledge
 from interlock.policy.rules import is_ours
 
@@ -68,13 +67,13 @@ def blocked(guard: Guard, rule: str, reason: str, *, constraints: tuple[str, ...
     )
 
 
-def stopped(policy: Policy, knowledge: Knowledge, effect: Effect) -> Guarded | None:
+def stopped(knowledge: Knowledge, effect: Effect) -> Guarded | None:
     """Return what the stop guard says, None where it covers nothing."""
     if knowledge.stops is None:
         return None
     from interlock.policy import stopping
 
-    return _sure(Guard.STOP, lambda: stopping.stopped(policy, knowledge, effect))
+    return _sure(Guard.STOP, lambda: stopping.stopped(knowledge, effect))
 
 
 def confined(knowledge: Knowledge, effect: Effect) -> Guarded | None:

@@ -131,9 +131,8 @@ class Accounting:
             case "inference":
                 self._inference(payload)
             case "interrupt":
-                self._interrupts.append(
-                    f"{payload.get('trigger', '')}: {payload.get('detail', '')}".strip(": ")
-                )
+                if line := _interrupted(payload):
+                    self._interrupts.append(line)
             case "final_output":
                 self._outcome = payload
             case _:
@@ -285,6 +284,18 @@ def _kept(node: ReadNode, payload: Mapping[str, Any], fate: str, guard: str) -> 
 def _flow(flow: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     names = ("sender", "recipient", "subject", "information", "principle")
     return tuple((name, str(flow.get(name, ""))) for name in names)
+
+
+def _interrupted(payload: Mapping[str, object]) -> str:
+    """Return what is told of an interrupt, `""` of one that says again what was told already."""
+    trigger = str(payload.get("trigger", ""))
+    if trigger.startswith("stop:"):
+        return ""  # the command's end, after the stop itself
+    if "stop" in payload:
+        return f"stop:{payload['stop']}: {payload.get('reason', '')}"
+    if "condition" in payload:
+        trigger = f"stop:{payload['condition']}"
+    return f"{trigger}: {payload.get('detail') or payload.get('value', '')}".strip(": ")
 
 
 def _plan(envelope: str) -> tuple[tuple[str, str], ...]:

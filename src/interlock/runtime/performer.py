@@ -105,6 +105,11 @@ class Performer:
         """Who takes questions out of the step, to feed their answers later; None where they are asked within it."""
         self.stopped = False
         """Whether another terminal asked for the command's end."""
+        self.ended: cmd.EndCommand | None = None
+        """Why the core asked for the command's end."""
+        self.on_end: Callable[[cmd.EndCommand], None] = _unheard
+        self.due: Callable[[], ev.StopReached | None] | None = None
+        """Who tells, once, that time or memory is used up; None where neither is bounded."""
         self.scope_oracle: Oracle | None = None
         """Who resolves a scope while the command lives; None where the question goes to another terminal."""
         self.labels_of: tuple[int, int, int] | None = None
@@ -149,6 +154,8 @@ class Performer:
 
         Raises: LedgerLost if the ledger cannot be written; nothing was released that it does not hold.
         """
+        if self.due is not None and self.state.phase is Phase.RUNNING and (stop := self.due()) is not None:
+            self.feed(stop)
         self.state, commands = step(self.state, event)
         if self._questions is not None:
             self._questions.settle()
@@ -251,6 +258,9 @@ class Performer:
                 yield ev.ScopeDiscarded()
             case cmd.Notify():
                 self.resolution.refusals.extend(command.refusals)
+            case cmd.EndCommand():
+                self.ended = self.ended or command
+                self.on_end(command)
             case cmd.Hold():
                 self.staged.sync_layers()
                 self._barrier()

@@ -23,7 +23,31 @@ def plan_lines(story: RunStory) -> list[str]:
     count = sum(len(branch.steps) for branch in manifest.branches)
     head = f"{manifest.mode.value}, {count} steps by {manifest.planner}"
     lines = [f"{head}; {_branch(branch, story.taken)}" for branch in manifest.branches[:1]] or [head]
-    return lines + [_branch(branch, story.taken) for branch in manifest.branches[1:]]
+    lines += [_branch(branch, story.taken) for branch in manifest.branches[1:]]
+    return lines + _stop_lines(story)
+
+
+def _stop_lines(story: RunStory) -> list[str]:
+    """Return on one line how much of what a stop condition counts was used; nothing where none counts."""
+    from interlock.manifest.stopping import amount_text
+
+    stops = story.stops
+    if stops is None:
+        return []
+    limits = stops.limits
+    counts = [
+        (max((count for _branch, count in stops.turns), default=0), limits.turns, "turns"),
+        (stops.tokens, limits.tokens, "tokens"),
+        (max((count for _branch, count in stops.failures), default=0), limits.failures, "failures"),
+    ]
+    parts = [f"{count:,} of {limit:,} {name}" for count, limit, name in counts if limit]
+    if limits.money:
+        parts.append(f"{amount_text(stops.cost // 1_000_000)} of {amount_text(limits.money)} money")
+    if limits.wall_ms:
+        parts.append(f"at most {limits.wall_ms / 1000:,.0f} s")
+    if limits.memory_bytes:
+        parts.append(f"at most {limits.memory_bytes:,} bytes")
+    return [f"stops after: {', '.join(parts)}"] if parts else []
 
 
 def denied_lines(denied: Iterable[CallDenied], most: int = MOST_DENIED) -> list[str]:

@@ -18,6 +18,7 @@ from interlock.model.verdicts import Decision, SemanticException, Verdict
 from interlock.monitor import Decided, State, event_from_payload, is_event
 from interlock.policy.announced_ties import Tie
 from interlock.policy.grants import asked_once, with_twins
+from interlock.policy.stopping import STOP, Stops, said
 from interlock.runtime import folders as runs
 from interlock.runtime.naming_actions import tie_of, ties_of
 from interlock.verify import read_nodes
@@ -90,6 +91,8 @@ class RunStory:
     """The plan that it followed, None for none."""
     taken: frozenset[str] = frozenset()
     """The ids of the steps of the plan that were taken."""
+    stops: Stops | None = None
+    """What counted towards a stop."""
     denied: list[ev.CallDenied] = field(default_factory=list)
     """System calls that the kernel denied, since the manifest does not authorise them."""
     thrown_away: int = 0
@@ -174,6 +177,10 @@ def tell(path: str) -> RunStory:
                             and effect_id in item.state.released
                         )
                         _end(story, effect_id, Fate.UNKNOWN if is_unknown else Fate.DISCARDED)
+            case ev.StopReached() | ev.TurnTaken():
+                pass  # told of below, with what the fold counted itself
+            case ev.Interrupted() if event.trigger.startswith(STOP):
+                pass
             case ev.Interrupted():
                 story.interruptions.append(f"{event.trigger}: {event.detail}")
             case ev.Faulted():
@@ -195,8 +202,15 @@ def tell(path: str) -> RunStory:
             case ev.ActionsAnnounced() | ev.IntentRecorded() | ev.DiscardRequested():
                 pass
         hanging = _hanging(story, item.state, hanging)
-        if item.state.knowledge is not None and item.state.knowledge.manifest is not None:
-            story.manifest, story.taken = item.state.knowledge.manifest, item.state.knowledge.progress.taken
+        if (known := item.state.knowledge) is not None:
+            if known.manifest is not None:
+                story.manifest, story.taken = known.manifest, known.progress.taken
+            if known.stops is not None and known.stops is not story.stops:
+                before = len(story.stops.reached) if story.stops is not None else 0
+                story.stops = known.stops
+                story.interruptions += [
+                    f"{STOP}{one.condition.value}: {said(one)}" for one in known.stops.reached[before:]
+                ]
     return story
 
 

@@ -87,11 +87,24 @@ def open_unconfined(
             )
         )
         ledger.barrier()
+        _watch_stops(performer)
     except BaseException:
         lock.release()
         remove_below(os.path.dirname(path), (os.path.basename(path),))
         raise
     return performer, lock
+
+
+def _watch_stops(performer: Performer) -> None:
+    """Have time and this process's memory looked at before every event, where the plan bounds them."""
+    knowledge = performer.state.knowledge
+    if knowledge is None or knowledge.stops is None:
+        return
+    from interlock.runtime.stop_watch import StopWatch, own_memory, watches
+
+    if watches(knowledge.stops.limits):
+        watch = StopWatch(knowledge.stops.limits, int(performer.folder.started_at_ns), own_memory)
+        performer.due = watch.due
 
 
 def _quiet(_line: str) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.runtime.launch import RunRequest
     from interlock.runtime.living import Living
     from interlock.runtime.performer import Performer
+    from interlock.runtime.stop_watch import StopWatch
 
 
 _A_MOMENT_S = 0.05
@@ -82,11 +83,21 @@ def watch(
         return servers[0]
 
     performer.sandbox = sandbox
+    performer.on_end = lambda _command: sandbox.stop()
+    stop_watch = _stop_watch(performer, sandbox)
     control = _control(performer, sandbox)
     ended = _loading_ahead()
     try:
         controlled = (control.source(),) if control is not None else ()
+        if stop_watch is not None:
+            controlled = (*controlled, stop_watch.beside(performer))
         status = sandbox.run(observe, serve, controlled, refused)
+        if performer.due is not None and (late := performer.due()) is not None:
+            performer.feed(late)
+        if performer.ended is not None:
+            why = performer.ended
+            performer.feed(ev.Interrupted(trigger=f"stop:{why.condition.value}", detail=why.why))
+            return None
         if not performer.stopped:
             return status
         # What it did until then is kept, and waits for the principal.
@@ -103,7 +114,9 @@ def watch(
         return None
     finally:
         ended.set()
-        performer.sandbox = None
+        performer.sandbox = performer.due = None
+        if stop_watch is not None:
+            stop_watch.close()
         if control is not None:
             control.close()
         touches.close()
@@ -165,6 +178,22 @@ def _control(performer: Performer, sandbox: boundary.Sandbox) -> Control | None:
         return Control(performer.folder.path, performer.folder.run_id, serve)
     except OSError:
         return None
+
+
+def _stop_watch(performer: Performer, sandbox: boundary.Sandbox) -> StopWatch | None:
+    """Return what watches the time and the memory of a run, where its plan bounds them."""
+    knowledge = performer.state.knowledge
+    if knowledge is None or knowledge.stops is None:
+        return None
+    from interlock.runtime.stop_watch import StopWatch, memory_below, watches
+
+    limits = knowledge.stops.limits
+    if not watches(limits):
+        return None
+    memory = memory_below(sandbox.first_process)
+    watch = StopWatch(limits, int(performer.folder.started_at_ns), memory)
+    performer.due = watch.due
+    return watch
 
 
 def know_labels(performer: Performer, policy: Policy) -> None:

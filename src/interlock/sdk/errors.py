@@ -84,6 +84,13 @@ class Refused(InterlockError):
         self.allowed_objective = refusal.allowed_objective
 
 
+class Stopped(InterlockError):
+    """A stop condition is reached: the agent's loop ends here."""
+
+    code = "stopped"
+    exit_status = 6
+
+
 class ArgumentError(InputError):
     """An argument or answer of a guarded function cannot be put on record, so nothing was called."""
 

@@ -15,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from interlock.model import events as ev
 from interlock.model.errors import StuckError
+from interlock.model.manifest import StopCondition
 from interlock.model.phases import Phase
 from interlock.model.requests import INTERNAL_HOST, NetRequest, Outcome
 from interlock.model.tools import ToolCall, ToolResult
 from interlock.model.verdicts import SemanticException
+from interlock.policy.stopping import said
 from interlock.policy.tools.roles import READ
 from interlock.runtime import sending
 from interlock.runtime.performer import now_ns
 from interlock.sdk import answers, jobs
-from interlock.sdk.branching import entered
-from interlock.sdk.errors import ParkedFailed, Refusal, Refused
+from interlock.sdk.branching import branch_in, entered
+from interlock.sdk.errors import ParkedFailed, Refusal, Refused, Stopped
 from interlock.sdk.feeding import DROPPED, FAILED, MADE, WAITING, Feeding, Kept
 from interlock.sdk.holding import (
     Answered,
@@ -86,6 +88,32 @@ class Scope(Feeding):
         over the context.
         """
         return entered(self, name)
+
+    def turn(self, model: str = "", *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+        """Say that the agent's model gave an answer: it counts towards the stop conditions of the plan.
+
+        Takes: `model`, as the plan's prices name it; the tokens of prompt and answer.
+        Raises: Stopped, where it was one too many, or the branch that this code runs for is stopped anyhow.
+        """
+        branch = branch_in(self)
+        event = ev.TurnTaken(
+            branch=branch, model=model, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+        )
+        with self._step:
+            self._check_open("a turn")
+            self._feed(event)
+            self._sign()
+            stops = self._performer.state.knowledge and self._performer.state.knowledge.stops
+        found = next((one for one in stops.reached if one.holds_in(branch)), None) if stops else None
+        if found is not None:
+            raise Stopped(f"the run is stopped: {said(found)}", hint="end the task, and say what is left")
+
+    def stop(self, branch: str = "", *, why: str = "") -> None:
+        """Stop the run, or one branch of it: what waits there is not done, and nothing after it; others go on."""
+        with self._step:
+            self._check_open("a stop")
+            self._feed(ev.StopReached(condition=StopCondition.EXTERNAL, branch=branch, detail=why))
+            self._sign()
 
     def value_of(self, placeholder: Placeholder) -> Any:
         """Resolve a call that waits, and return its answer."""
