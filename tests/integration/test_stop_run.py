@@ -154,8 +154,11 @@ class Program:
             oracle=Answers(),
         )
         self.kept: list[str] = []
-        self.look: Any = self.monitor.guard(effect="read", name="look")(lambda: "seen")
+        self.look: Any = self.monitor.guard(effect="read", name="look")(self._look)
         self.keep: Any = self.monitor.guard(effect="write", parks=True, name="keep")(self._keep)
+
+    def _look(self) -> str:
+        return "seen"
 
     def _keep(self, note: str) -> str:
         self.kept.append(note)
