@@ -28,19 +28,27 @@ from interlock.sdk.errors import ParkedFailed
 from interlock.sdk.holding import TurnedAway
 from interlock.sdk.opening import open_scope
 from interlock.sdk.placeholder import Placeholder
+from interlock.sdk.scope import Scope
 
 _IN_MEMORY = "/dev/shm"  # noqa: S108 - a folder of its own is made below it
 
 
 class GuardedFolding:
-    """A run, as `Folding` has it. Takes: the same.
+    """A run, as `Folding` has it. Takes: the same; `plan`, the signed envelope of the plan that its calls follow.
 
     Holds: `path` is the run's folder, gone with this object; its ledger is sealed once the run is finished. What the
     oracle raises is raised: to a program it would be a refusal, but a result of such refusals would be of no oracle.
     """
 
     def __init__(
-        self, policy_text: str, task: str, *, oracle: Oracle, send: Sender | None = None, name: str = "bench"
+        self,
+        policy_text: str,
+        task: str,
+        *,
+        oracle: Oracle,
+        send: Sender | None = None,
+        name: str = "bench",
+        plan: str = "",
     ) -> None:
         self.questions = 0
         self._oracle = oracle
@@ -60,6 +68,7 @@ class GuardedFolding:
             name="bench",
             choice=StuckChoice.SKIP,
             parent=folder,
+            plan=plan,
         )
         self.path = self._scope.path
 
@@ -67,6 +76,11 @@ class GuardedFolding:
     def name(self) -> str:
         """Return how the record calls the oracle."""
         return self._name
+
+    @property
+    def scope(self) -> Scope:
+        """Return the scope itself."""
+        return self._scope
 
     @property
     def state(self) -> State:

@@ -11,6 +11,7 @@ BENCHES = {
     "leaks": "encoded secrets in requests: how many are held; false alarms on ordinary texts",
     "ablation": "simulated oracles: a visor without one of its checks, corrections, panels",
     "cost": "calls and tokens of a seeing oracle beside the agent's",
+    "knox": "the guards of a plan on 400 flows each, over thirteen workloads of one to six agents",
     "judge": "the judge of the regulation guard on cases of which the label is known",
     "results": "the page of results and its plots, from result files",
     "compare": "what changed between two results",

@@ -6,6 +6,7 @@ Source: KNOX, appendix B, attestation 1; in-toto Statement v1; DSSE v1.
 
 from base64 import b64decode
 from binascii import Error as Base64Error
+from functools import lru_cache
 
 from interlock.manifest.canonical import canonical, digest, parse
 from interlock.manifest.document import Tree
@@ -63,16 +64,20 @@ def read_statement(text: str) -> Manifest:
     manifest = load_manifest(canonical(predicate["manifest"]))
     if given["subject"] != [{"name": SUBJECT, "digest": {"sha256": digest(predicate["manifest"])}}]:
         raise InputError("the statement's subject is not the manifest in it", hint=_HINT)
-    for name, told in digests_of(manifest).items():
-        if _object(predicate["digests"], tuple(digests_of(manifest)), "digests")[name] != told:
+    expected = digests_of(manifest)
+    told = _object(predicate["digests"], tuple(expected), "digests")
+    for name, one in expected.items():
+        if told[name] != one:
             raise InputError(
                 f"the digest `{name}` of the statement is another one than the manifest's", hint=_HINT
             )
     return manifest
 
 
+@lru_cache(maxsize=4)
 def read_envelope(text: str) -> Manifest:
     """Read the manifest in an envelope; signatures are not looked at. Raises: InputError."""
+    # A run reads the same one several times, by several parts, before its first event.
     return read_statement(payload_of(text))
 
 
