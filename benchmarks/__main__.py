@@ -14,6 +14,7 @@ from benchmarks.files import files
 from benchmarks.gateway import gateway
 from benchmarks.ground import REPOSITORY, default_parent, file_system
 from benchmarks.guarded import guarded
+from benchmarks.installing import installing
 from benchmarks.ledger import ledger
 from benchmarks.lens import lens
 from benchmarks.mcp import mcp
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "mcp": mcp,
     "mcp-crowd": mcp_crowd,
     "plan": deriving,
+    "install": installing,
 }
 
 

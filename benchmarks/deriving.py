@@ -82,7 +82,7 @@ def deriving(plan: Plan) -> list[Row]:
         ),
         _row(
             "plan/check",
-            lambda: (check_envelope(envelope), read_envelope(envelope)),
+            lambda: (check_envelope(envelope), read_envelope.__wrapped__(envelope)),
             rounds,
             "signature, every digest, and the manifest read",
         ),
