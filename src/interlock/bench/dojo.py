@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from interlock.bench.agents import Agent, Json, Timing
 from interlock.bench.cases import CallResult, Case, CaseResult, Origin
 from interlock.bench.dojo_gate import Answers, Gate
+from interlock.bench.dojo_plans import read_planner
 from interlock.bench.dojo_roles import Level, at_level, role_text, steering
 from interlock.bench.dojo_suites import environment, escaped, payload, quiet, suites
 from interlock.bench.given_injections import Given, Places, placed
@@ -46,7 +47,7 @@ class Settings:
 
     Takes: `oracle`, `strict`, `ideal`, `none`, `human`, `noisy:E1,E2,SEED`, `answers:FILE`, or any other that a run may
     name; `roles`, role files by suite, the shipped where there is none; `injections`, texts in place of the suite's own
-    attack.
+    attack; `plan`, as `dojo_plans.read_planner` reads it, `""` for runs without a plan.
     """
 
     agent: Agent = Agent.OBEDIENT
@@ -54,6 +55,7 @@ class Settings:
     level: Level = Level.FULL
     roles: dict[str, str] = field(default_factory=dict)
     injections: Given = field(default_factory=dict)
+    plan: str = ""
 
 
 def cases(
@@ -122,6 +124,7 @@ def run_case(case: Case, settings: Settings, answered: Answers | None = None) ->
         whole,
         answered or answers(oracle),
         known=(known := _verdicts(case.suite, case.user, case.injection, injections)),
+        planner=read_planner(settings.plan),
     )
     try:
         with quiet():

@@ -65,14 +65,22 @@ class Gate:
     """One run's gate.
 
     Takes: `case_id`, for the oracle's keys; `roles`, a role file; `answers`, the oracle; `runtime` and `env`, the
-    suite's.
+    suite's; `plan`, the signed plan that vouches, `""` for none.
     """
 
     folds: ClassVar[Callable[..., Folding | GuardedFolding]] = GuardedFolding
     """What decides: the SDK, with a ledger for each run; or the fold alone (`folding`)."""
 
     def __init__(
-        self, case_id: str, roles: str, query: str, *, answers: Answers, runtime: Any, env: Any
+        self,
+        case_id: str,
+        roles: str,
+        query: str,
+        *,
+        answers: Answers,
+        runtime: Any,
+        env: Any,
+        plan: str = "",
     ) -> None:
         self.calls: list[CallResult] = []
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": blocks(query)}]
@@ -86,6 +94,7 @@ class Gate:
         self._key = ""
         self._times: Counter[str] = Counter()
         self._waiting: dict[str, tuple[str, bool]] = {}
+        self._plan = plan
         self._fold = self._opened(roles, query)
 
     @property
@@ -145,7 +154,8 @@ class Gate:
 
     def _opened(self, roles: str, query: str) -> Folding | GuardedFolding:
         """Begin the run that decides."""
-        return self.folds(roles, query, oracle=self._release, send=self._send)
+        more = {"plan": self._plan} if self._plan else {}
+        return self.folds(roles, query, oracle=self._release, send=self._send, **more)
 
     def _release(self, item: Decided) -> bool:
         key, own = self._waiting.get(item.effect.id, (self._key, self._origin is Origin.USER))

@@ -60,6 +60,7 @@ def header(settings: dojo.Settings, timing: str, suites: Sequence[str]) -> dict[
             "oracle": settings.oracle,
             "policy": settings.level.value,
             "suites": sorted(suites),
+            **({"plan": settings.plan} if settings.plan else {}),
         },
         "made_with": made_with(settings),
     }
@@ -70,7 +71,10 @@ def command(settings: dojo.Settings, words: str, suites: Sequence[str]) -> str:
     where to are left out: no result depends on them."""
     chosen = [] if sorted(suites) == sorted(SUITES) else [f"--suite {each}" for each in sorted(suites)]
     policy = [] if settings.level is Level.FULL else [f"--policy {settings.level.value}"]
-    return " ".join(["interlock bench agentdojo", words, f"--oracle {settings.oracle}", *policy, *chosen])
+    plan = [f"--plan {settings.plan}"] if settings.plan else []
+    return " ".join(
+        ["interlock bench agentdojo", words, f"--oracle {settings.oracle}", *policy, *plan, *chosen]
+    )
 
 
 def made_with(settings: dojo.Settings) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from interlock.bench.agents import Agent, Json, Timing, hijacked, squeezed, variants
 from interlock.bench.cases import Case, Origin
 from interlock.bench.dojo_gate import Answers, Gate, plain
+from interlock.bench.dojo_plans import Planner
 from interlock.bench.dojo_roles import steering
 from interlock.model.errors import IntegrityError
 from interlock.model.records import dataclass
@@ -44,7 +45,8 @@ class Player:
     """Plays one case.
 
     Takes: `roles`, the role file that the monitor reads; `declared`, the whole one, which tells what steers a tool;
-    `known`, verdicts on this case: a run that they cover ends in `AlreadyJudged`.
+    `known`, verdicts on this case: a run that they cover ends in `AlreadyJudged`; `planner`, who plans the task from
+    the clean prompt, so that what is planned is vouched for, None for a run without a plan.
     Holds, after the run: `gate`; `reached`, whether the agent saw the injected goal; `obeyed`, whether it did as told;
     `wanted`, the calls of the user's ground truth; `needed`, the tools that an attack takes, empty where they are those
     of all its calls.
@@ -53,7 +55,15 @@ class Player:
     name = "played"
 
     def __init__(
-        self, tasks: Tasks, agent: Agent, roles: str, declared: str, answers: Answers, *, known: Verdicts
+        self,
+        tasks: Tasks,
+        agent: Agent,
+        roles: str,
+        declared: str,
+        answers: Answers,
+        *,
+        known: Verdicts,
+        planner: Planner | None = None,
     ) -> None:
         self.reached = False
         self.obeyed = False
@@ -65,6 +75,7 @@ class Player:
         self._declared = declared
         self._answers = answers
         self._known = known
+        self._planner = planner
         self._said = ""
         self._gate: Gate | None = None
 
@@ -105,7 +116,20 @@ class Player:
         return query, runtime, env, self.gate.messages, extra_args or {}
 
     def _made_gate(self, query: str, runtime: Any, env: Any) -> Gate:
-        return Gate(self._tasks.case.id, self._roles, query, answers=self._answers, runtime=runtime, env=env)
+        plan = ""
+        if self._planner is not None:
+            truth = self._tasks.user.ground_truth(self._tasks.fresh())
+            calls = [(call.function, plain(dict(call.args))) for call in truth]
+            plan = self._planner.envelope(query, f"{self._tasks.case.suite}/{self._tasks.case.user}", calls)
+        return Gate(
+            self._tasks.case.id,
+            self._roles,
+            query,
+            answers=self._answers,
+            runtime=runtime,
+            env=env,
+            plan=plan,
+        )
 
     def _play_user(self, env: Any) -> bool:
         """Make the user's calls. Returns: whether every read of them was answered, so that the answer is known."""

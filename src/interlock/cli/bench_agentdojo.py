@@ -23,7 +23,7 @@ AGENTS = ("faithful", "obedient", "hijack", "stubborn", "model")
 def main(words: list[str]) -> int:
     """Run the verb; see `interlock bench agentdojo --help`."""
     given = _form().parse_args(words)
-    from interlock.bench import dojo, dojo_runs, dojo_suites
+    from interlock.bench import dojo, dojo_plans, dojo_runs, dojo_suites
     from interlock.bench.agents import Agent
     from interlock.bench.dojo_roles import Level
     from interlock.model.errors import InputError
@@ -48,9 +48,18 @@ def main(words: list[str]) -> int:
         places = {name: dojo_suites.suites()[name].get_injection_vector_defaults() for name in chosen}
         brought = read_injections(given.injections, places)
         cases = tuple(each for each in cases if not each.injection or each.key in brought)
+    if given.plan and (given.grid or given.sweep is not None or given.agent == "model"):
+        raise InputError(
+            "plans are of played agents under one policy", hint="leave --grid, --sweep and --agent model out"
+        )
+    dojo_plans.read_planner(given.plan)
     settings = dojo_runs.with_roles(
         dojo.Settings(
-            agent=Agent(given.agent), oracle=given.oracle, level=Level(given.policy), injections=brought
+            agent=Agent(given.agent),
+            oracle=given.oracle,
+            level=Level(given.policy),
+            injections=brought,
+            plan=given.plan,
         ),
         chosen,
         given.roles,
@@ -128,6 +137,12 @@ def _form() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="texts in place of the suite's own attack, by user task and injection task",
+    )
+    form.add_argument(
+        "--plan",
+        default="",
+        metavar="PLAN",
+        help="a plan from the clean prompt vouches (mode `vouch`): truth, or faulty:RATE,SEED for one with faults",
     )
     form.add_argument("--grid", action="store_true", help="5 policies x 3 agents x 2 timings")
     form.add_argument(
