@@ -85,6 +85,19 @@ def test_a_command_that_uses_up_time_or_memory_is_ended_and_held(
 
 
 @in_one_standing
+@pytest.mark.parametrize("script", ["kill -INT $$", "exit 130"])
+def test_what_ctrl_c_ended_is_held_where_it_follows_a_plan(cli: Cli, script: str) -> None:
+    script = f"echo hi > note.md; {script}"
+    done, told = run(cli, "{wall: 1h}", "sh", "-c", script)
+    assert (done.returncode, told["interruption"]) == (3, "stop:external")
+    assert interruptions(cli) == ["stop:external: it was stopped from outside: Ctrl-C"]
+    assert not os.path.exists(os.path.join(cli.workspace, "note.md"))
+    assert cli("discard", "last").returncode == 0
+    assert cli("run", "--", "sh", "-c", script).returncode == 130
+    assert os.path.exists(os.path.join(cli.workspace, "note.md")), "as at any end"
+
+
+@in_one_standing
 def test_a_command_within_its_bounds_is_not_touched(cli: Cli) -> None:
     done, told = run(cli, "{wall: 60s, memory: 4GiB, turns: 9, failures: 9}", "sh", "-c", "echo hi > note.md")
     assert (done.returncode, told["interruption"]) == (0, "")

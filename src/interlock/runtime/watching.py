@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from interlock import boundary
 from interlock.model import events as ev
 from interlock.model.errors import BoundaryError
+from interlock.model.manifest import StopCondition
 from interlock.model.places import Place
 from interlock.policy import Policy
 from interlock.runtime import network
@@ -94,6 +95,8 @@ def watch(
         status = sandbox.run(observe, serve, controlled, refused)
         if performer.due is not None and (late := performer.due()) is not None:
             performer.feed(late)
+        if interrupted_by_hand(performer, status):
+            performer.feed(ev.StopReached(condition=StopCondition.EXTERNAL, detail="Ctrl-C"))
         if performer.ended is not None:
             why = performer.ended
             performer.feed(ev.Interrupted(trigger=f"stop:{why.condition.value}", detail=why.why))
@@ -178,6 +181,17 @@ def _control(performer: Performer, sandbox: boundary.Sandbox) -> Control | None:
         return Control(performer.folder.path, performer.folder.run_id, serve)
     except OSError:
         return None
+
+
+def interrupted_by_hand(performer: Performer, status: boundary.ExitStatus) -> bool:
+    """Say whether Ctrl-C ended a command that follows a plan: its user's stop, which a plan always has.
+
+    Without a plan a command that is interrupted is resolved as at any end.
+    """
+    knowledge = performer.state.knowledge
+    planned = knowledge is not None and knowledge.manifest is not None
+    # A shell says by its status that what it ran was interrupted.
+    return planned and (status.signal == signal.SIGINT or status.code == 128 + signal.SIGINT)
 
 
 def _stop_watch(performer: Performer, sandbox: boundary.Sandbox) -> StopWatch | None:
