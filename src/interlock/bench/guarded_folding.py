@@ -59,7 +59,7 @@ class GuardedFolding:
         self._parked: dict[str, Placeholder] = {}
         self._broken: Exception | None = None
         folder = tempfile.mkdtemp(dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None)
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._forget = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._scope = open_scope(
             policy=load_policy(policy_text, filename="bench"),
             task=task,
@@ -159,6 +159,10 @@ class GuardedFolding:
             jobs.run(self._scope.ending(discard=False))
         self._raise_what_broke()
         self._settle()
+
+    def close(self) -> None:
+        """Remove the run's folder now, and not when nobody holds this object any more."""
+        self._forget()
 
     def _raise_what_broke(self) -> None:
         if self._broken is not None:

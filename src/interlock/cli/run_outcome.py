@@ -21,7 +21,9 @@ def tell(outcome: RunOutcome, *, verbose: bool) -> None:
     lines = [f"degraded: {item}" for item in outcome.degraded]
     lines += [ink.warn(safe(item)) for item in resolution.warnings]
     if outcome.interruption:
-        lines.append(ink.bad(f"interrupted: {outcome.interruption}"))
+        ended = outcome.performer.ended
+        why = f": {ended.why}" if ended is not None else ""
+        lines.append(ink.bad(safe(f"interrupted: {outcome.interruption}{why}")))
     lines += _refused(outcome, ink)
     withheld = _withheld(outcome)
     if withheld:

@@ -103,6 +103,7 @@ def play(bundle: Bundle, kind: Kind, seed: int, terms: dict[int, Terms]) -> Run:
         playing.make(branch, move)
     playing.run.finish()
     report = verify_path(f"{playing.run.path}/ledger", replay=True)
+    playing.run.close()
     return Run(flows=tuple(map(playing.outcome, bundle.flows)), evidence=report.verdict.value)
 
 

@@ -146,6 +146,7 @@ def _mediated(one: Attempt) -> str:
     }
     judged = run.call(ToolCall(call="c1", tool=one.tool, arguments=canonical(given)))
     run.finish()
+    run.close()
     exception = judged.item.verdict.exception
     return exception.type.value if judged.fate is Fate.REFUSED and exception is not None else ""
 
