@@ -97,9 +97,8 @@ def watch(
             performer.feed(late)
         if interrupted_by_hand(performer, status):
             performer.feed(ev.StopReached(condition=StopCondition.EXTERNAL, detail="Ctrl-C"))
-        if performer.ended is not None:
-            why = performer.ended
-            performer.feed(ev.Interrupted(trigger=f"stop:{why.condition.value}", detail=why.why))
+        if (stop := _stop_of(performer)) is not None:
+            performer.feed(stop)
             return None
         if not performer.stopped:
             return status
@@ -113,7 +112,8 @@ def watch(
         sandbox.close()
         if servers and servers[0].fault is not None:
             raise servers[0].fault from error
-        performer.feed(ev.Interrupted(trigger="boundary-failed", detail=str(error)))
+        # A command that is ended as it starts takes its sandbox with it.
+        performer.feed(_stop_of(performer) or ev.Interrupted(trigger="boundary-failed", detail=str(error)))
         return None
     finally:
         ended.set()
@@ -192,6 +192,12 @@ def interrupted_by_hand(performer: Performer, status: boundary.ExitStatus) -> bo
     planned = knowledge is not None and knowledge.manifest is not None
     # A shell says by its status that what it ran was interrupted.
     return planned and (status.signal == signal.SIGINT or status.code == 128 + signal.SIGINT)
+
+
+def _stop_of(performer: Performer) -> ev.Interrupted | None:
+    """Return that the core asked for the command's end, None where it did not."""
+    why = performer.ended
+    return None if why is None else ev.Interrupted(trigger=f"stop:{why.condition.value}", detail=why.why)
 
 
 def _stop_watch(performer: Performer, sandbox: boundary.Sandbox) -> StopWatch | None:
